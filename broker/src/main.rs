@@ -1,0 +1,2 @@
+//! The thin binary `minikafka-broker` over its library.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The `minikafka` command.
+fn main() {}

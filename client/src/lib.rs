@@ -1,0 +1,1 @@
+//! A Kafka client library: producer, consumer and admin over the Kafka wire protocol.

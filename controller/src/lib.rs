@@ -1,0 +1,1 @@
+//! The controller process: raft thread, metadata log, the desk of the active controller, the feed to brokers.

@@ -1,0 +1,2 @@
+//! The thin binary `minikafka-controller` over its library.
+fn main() {}

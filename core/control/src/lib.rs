@@ -1,0 +1,1 @@
+//! The controller's mind: registration, leases, topics, placement, elections, ISR changes.

@@ -1,0 +1,1 @@
+//! Cluster metadata: records, image, apply, delta, snapshot and a broker's local plan.

@@ -1,0 +1,1 @@
+//! The log on disk: segments, indexes, epoch history, checkpoints, producer state, recovery.

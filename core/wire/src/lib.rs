@@ -1,0 +1,1 @@
+//! The Kafka wire protocol: one field table per API, both directions.

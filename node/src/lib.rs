@@ -1,0 +1,1 @@
+//! What any process needs: OS disk, clock, configuration, telemetry, HTTP, shutdown, named threads.
