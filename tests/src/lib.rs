@@ -1,1 +1,1 @@
-//! End to end tests: real processes, real clients; and tests of the house itself.
+//! End to end tests: real processes, real clients; and tests of the house itself (see `README.md`).
