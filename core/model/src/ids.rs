@@ -110,8 +110,8 @@ impl Sequence {
     }
 }
 
-/// 128 bits with Kafka's text form: URL-safe base64 without padding, 22 characters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// 128 bits (zero by default) with Kafka's text form: URL-safe base64 without padding, 22 characters.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Uuid(pub u128);
 
