@@ -1,1 +1,25 @@
 //! What any process needs: OS disk, clock, configuration, telemetry, HTTP, shutdown, named threads.
+//!
+//! Nothing here knows which role it serves. The one room where `unsafe` is allowed, for two calls of the C library.
+
+mod clock;
+mod event_ring;
+mod faults;
+mod http;
+mod memory;
+mod parent;
+mod ready_file;
+mod shutdown;
+mod telemetry;
+mod threads;
+
+pub use clock::Clock;
+pub use event_ring::{EventRing, Told};
+pub use faults::{Action, Blocked, Direction, Fault, FaultKind, FaultSpec, Faults, ListedFault};
+pub use http::{HttpServer, Surface};
+pub use memory::raise_malloc_thresholds;
+pub use parent::end_with_parent;
+pub use ready_file::{ReadyFile, ReadyFileError};
+pub use shutdown::Shutdown;
+pub use telemetry::{LogFormat, init_telemetry};
+pub use threads::{block_on_thread, spawn_named};
