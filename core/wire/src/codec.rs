@@ -154,7 +154,7 @@ impl Nullable for Bytes {
 }
 
 impl Codec for Records {
-    const TYPE: Type = Type::Bytes;
+    const TYPE: Type = Type::Records;
 
     fn least_size(version: i16, flexible: bool) -> usize {
         Bytes::least_size(version, flexible)

@@ -15,12 +15,14 @@ mod macros;
 
 pub mod api;
 pub mod codec;
+pub mod doc;
 mod error;
 mod frame;
 mod message;
 mod messages;
 mod reader;
 mod records;
+pub mod seed;
 pub mod table;
 mod versions;
 mod writer;

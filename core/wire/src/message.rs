@@ -139,6 +139,11 @@ impl RequestHeader {
         Self::read_from(&mut from).map_err(|error| error.in_message("request header", 2))
     }
 
+    /// Where in the frame the body begins.
+    pub fn body_at(&self) -> usize {
+        self.body_at
+    }
+
     fn read_from(from: &mut Reader<'_>) -> Result<RequestHeader, WireError> {
         let key = from.int16().map_err(|error| error.in_field("RequestApiKey"))?;
         let version = from.int16().map_err(|error| error.in_field("RequestApiVersion"))?;

@@ -6,8 +6,8 @@ use minikafka_model::Uuid;
 use crate::{Problem, WireError};
 
 /// Memory a decoded message may take per byte of its frame. The densest honest messages (thousands of topics with names of one
-/// letter) take 14.
-pub const MEMORY_PER_BYTE: usize = 16;
+/// letter) take 17.
+pub const MEMORY_PER_BYTE: usize = 20;
 
 /// Memory any message may take, however short.
 pub const MEMORY_FLOOR: usize = 4096;

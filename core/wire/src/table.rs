@@ -23,8 +23,10 @@ pub enum Type {
     Uuid,
     /// Text with a length before it.
     String,
-    /// Bytes with a length before them; record sets are of this type.
+    /// Bytes with a length before them.
     Bytes,
+    /// As bytes, but null is read as empty and never written.
+    Records,
     /// Elements with their number before them.
     Array(&'static Type),
     /// A nested structure.
@@ -71,6 +73,7 @@ impl fmt::Display for Type {
             Type::Uuid => f.write_str("uuid"),
             Type::String => f.write_str("string"),
             Type::Bytes => f.write_str("bytes"),
+            Type::Records => f.write_str("records"),
             Type::Array(element) => write!(f, "[]{element}"),
             Type::Struct(table) => f.write_str(table.name),
         }
