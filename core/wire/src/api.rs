@@ -120,6 +120,7 @@ macro_rules! apis {
 }
 
 // Key, versions this codec reads and writes, first flexible version, whether a broker serves it, structures.
+// A handler in the broker and the word `served` here come in one commit, and docs/protocol.md is written anew.
 // Produce is advertised from 0 although 0-2 are refused: clients gate compression on it (KAFKA-18659).
 apis! {
     Produce = 0, 3-13, flexible 9+, served advertised 0, produce::ProduceRequest => ProduceResponse;
@@ -129,21 +130,34 @@ apis! {
     ApiVersions = 18, 0-5, flexible 3+, served, api_versions::ApiVersionsRequest => ApiVersionsResponse;
     CreateTopics = 19, 2-7, flexible 5+, served, create_topics::CreateTopicsRequest => CreateTopicsResponse;
     DeleteTopics = 20, 1-6, flexible 4+, served, delete_topics::DeleteTopicsRequest => DeleteTopicsResponse;
-    InitProducerId = 22, 0-5, flexible 2+, served, init_producer_id::InitProducerIdRequest => InitProducerIdResponse;
-    OffsetForLeaderEpoch = 23, 2-4, flexible 4+, served, offset_for_leader_epoch::OffsetForLeaderEpochRequest => OffsetForLeaderEpochResponse;
-    DescribeConfigs = 32, 1-4, flexible 4+, served, describe_configs::DescribeConfigsRequest => DescribeConfigsResponse;
+    InitProducerId = 22, 0-5, flexible 2+, served,
+        init_producer_id::InitProducerIdRequest => InitProducerIdResponse;
+    OffsetForLeaderEpoch = 23, 2-4, flexible 4+, served,
+        offset_for_leader_epoch::OffsetForLeaderEpochRequest => OffsetForLeaderEpochResponse;
+    DescribeConfigs = 32, 1-4, flexible 4+, served,
+        describe_configs::DescribeConfigsRequest => DescribeConfigsResponse;
     AlterConfigs = 33, 0-2, flexible 2+, later, alter_configs::AlterConfigsRequest => AlterConfigsResponse;
-    DescribeLogDirs = 35, 1-5, flexible 2+, later, describe_log_dirs::DescribeLogDirsRequest => DescribeLogDirsResponse;
-    CreatePartitions = 37, 0-3, flexible 2+, later, create_partitions::CreatePartitionsRequest => CreatePartitionsResponse;
+    DescribeLogDirs = 35, 1-5, flexible 2+, later,
+        describe_log_dirs::DescribeLogDirsRequest => DescribeLogDirsResponse;
+    CreatePartitions = 37, 0-3, flexible 2+, later,
+        create_partitions::CreatePartitionsRequest => CreatePartitionsResponse;
     ElectLeaders = 43, 0-2, flexible 2+, later, elect_leaders::ElectLeadersRequest => ElectLeadersResponse;
-    IncrementalAlterConfigs = 44, 0-1, flexible 1+, later, incremental_alter_configs::IncrementalAlterConfigsRequest => IncrementalAlterConfigsResponse;
-    AlterPartitionReassignments = 45, 0-1, flexible 0+, later, alter_partition_reassignments::AlterPartitionReassignmentsRequest => AlterPartitionReassignmentsResponse;
-    ListPartitionReassignments = 46, 0-0, flexible 0+, later, list_partition_reassignments::ListPartitionReassignmentsRequest => ListPartitionReassignmentsResponse;
-    DescribeQuorum = 55, 0-2, flexible 0+, later, describe_quorum::DescribeQuorumRequest => DescribeQuorumResponse;
-    UpdateFeatures = 57, 0-2, flexible 0+, later, update_features::UpdateFeaturesRequest => UpdateFeaturesResponse;
-    DescribeCluster = 60, 0-2, flexible 0+, served, describe_cluster::DescribeClusterRequest => DescribeClusterResponse;
-    UnregisterBroker = 64, 0-0, flexible 0+, later, unregister_broker::UnregisterBrokerRequest => UnregisterBrokerResponse;
-    DescribeTopicPartitions = 75, 0-0, flexible 0+, later, describe_topic_partitions::DescribeTopicPartitionsRequest => DescribeTopicPartitionsResponse;
+    IncrementalAlterConfigs = 44, 0-1, flexible 1+, later,
+        incremental_alter_configs::IncrementalAlterConfigsRequest => IncrementalAlterConfigsResponse;
+    AlterPartitionReassignments = 45, 0-1, flexible 0+, later,
+        alter_partition_reassignments::AlterPartitionReassignmentsRequest => AlterPartitionReassignmentsResponse;
+    ListPartitionReassignments = 46, 0-0, flexible 0+, later,
+        list_partition_reassignments::ListPartitionReassignmentsRequest => ListPartitionReassignmentsResponse;
+    DescribeQuorum = 55, 0-2, flexible 0+, later,
+        describe_quorum::DescribeQuorumRequest => DescribeQuorumResponse;
+    UpdateFeatures = 57, 0-2, flexible 0+, later,
+        update_features::UpdateFeaturesRequest => UpdateFeaturesResponse;
+    DescribeCluster = 60, 0-2, flexible 0+, served,
+        describe_cluster::DescribeClusterRequest => DescribeClusterResponse;
+    UnregisterBroker = 64, 0-0, flexible 0+, later,
+        unregister_broker::UnregisterBrokerRequest => UnregisterBrokerResponse;
+    DescribeTopicPartitions = 75, 0-0, flexible 0+, later,
+        describe_topic_partitions::DescribeTopicPartitionsRequest => DescribeTopicPartitionsResponse;
 }
 
 /// Question or answer.
@@ -177,6 +191,13 @@ impl Api {
     /// Whether `version` has compact lengths and tagged fields.
     pub const fn is_flexible(&self, version: i16) -> bool {
         self.flexible.contains(version)
+    }
+
+    /// The version a client speaks with a broker that advertises this range: the highest that both know.
+    pub fn common_version(&self, advertised: Versions) -> Option<i16> {
+        let common =
+            Versions::between(self.versions.min.max(advertised.min), self.versions.max.min(advertised.max));
+        (!common.is_empty()).then_some(common.max)
     }
 
     /// Fields of the request or of the answer.

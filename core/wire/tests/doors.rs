@@ -123,6 +123,14 @@ fn the_feature_gates_of_librdkafka_open() {
 }
 
 #[test]
+fn a_client_speaks_the_highest_version_both_know() {
+    let produce = ApiKey::Produce.api();
+    assert_eq!(produce.common_version(Versions::between(0, 99)), Some(13));
+    assert_eq!(produce.common_version(Versions::between(0, 7)), Some(7));
+    assert_eq!(produce.common_version(Versions::between(0, 2)), None);
+}
+
+#[test]
 fn records_of_a_request_are_a_slice_of_its_frame() {
     let records = Bytes::from(vec![5; 4000]);
     let frame =
