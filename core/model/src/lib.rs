@@ -1,5 +1,6 @@
 //! The words of minikafka: ids, offsets, epochs, time, error codes, record batches and typed configuration.
 
+pub mod batch;
 mod error_code;
 mod ids;
 mod time;

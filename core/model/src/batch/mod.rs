@@ -1,0 +1,20 @@
+//! Record batches, format version 2 (Kafka semantics 10.1): header, records, checks, building.
+//!
+//! A batch goes through typed stages. A leader takes `Batch<Received>` from a client, checks it once ([`Batch::check`]), and assigns
+//! offsets and its epoch: `Batch<Received> -> Batch<Checked> -> Batch<Assigned>`. A follower takes `Batch<Replicated>` from its leader.
+//! Only the last two can be appended to a log.
+
+mod build;
+mod compression;
+mod header;
+mod records;
+mod stage;
+
+pub use build::{BatchBuilder, ProducerStamp, restamp};
+pub use compression::{CompressionType, DecompressError, UnknownCompression};
+pub use header::{BatchError, BatchHeader, HEADER_BYTES, PREFIX_BYTES, TimestampType, crc_of};
+pub use records::{Header, Record, RecordError as RecordFormatError, Records, split_batches};
+pub use stage::{Assigned, Batch, Checked, Received, Replicated, Stored};
+
+/// Most bytes that the records of one batch may decompress to: more than any request may hold, so that only a bomb is refused.
+pub const MAX_DECOMPRESSED_BYTES: usize = 128 << 20;
