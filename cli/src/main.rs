@@ -2,6 +2,7 @@
 //! the Kafka protocol. Data goes to standard output, talk to standard error; exit codes are those of [`failure::Kind`].
 
 mod args;
+mod commands;
 mod failure;
 mod role;
 mod up;
@@ -10,23 +11,29 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Cluster, Command};
 use crate::failure::Outcome;
 
 fn main() -> ExitCode {
     minikafka_node::raise_malloc_thresholds();
     let arguments = Arguments::parse();
-    match run(arguments) {
+    let output = arguments.command.output();
+    match run(&arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(output),
     }
 }
 
-fn run(arguments: Arguments) -> Outcome {
-    match arguments.command {
-        Command::Up(asked) => up::run(&asked),
-        Command::Broker(asked) => role::broker(&asked),
-        Command::Controller(asked) => role::controller(&asked),
-        Command::Node(asked) => role::node(&asked),
+fn run(command: &Command) -> Outcome {
+    match command {
+        Command::Up(asked) => up::run(asked),
+        Command::Broker(asked) => role::broker(asked),
+        Command::Controller(asked) => role::controller(asked),
+        Command::Node(asked) => role::node(asked),
+        Command::Topic(asked) => commands::topic(asked),
+        Command::Produce(asked) => commands::produce(asked),
+        Command::Consume(asked) => commands::consume(asked),
+        Command::Cluster(Cluster::Info(asked)) => commands::info(asked),
+        Command::ApiVersions(asked) => commands::api_versions(asked),
     }
 }

@@ -1,0 +1,16 @@
+//! The commands that ask a cluster over the Kafka protocol.
+
+mod api_versions;
+mod cluster;
+mod connect;
+mod consume;
+mod describe;
+mod produce;
+mod template;
+mod topic;
+
+pub(crate) use api_versions::api_versions;
+pub(crate) use cluster::info;
+pub(crate) use consume::consume;
+pub(crate) use produce::produce;
+pub(crate) use topic::topic;
