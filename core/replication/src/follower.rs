@@ -314,7 +314,9 @@ impl Online {
             return Ok(Next::Ignore);
         };
         self.held_epoch = None;
-        self.append(now, received, Some(epoch), out)
+        let next = self.append(now, received, Some(epoch), out)?;
+        // A leader that runs ahead may have sent more meanwhile, which was not taken: asked for anew.
+        Ok(if matches!(next, Next::Ask(_)) { self.ask_anew().map_or(Next::Stop, Next::Ask) } else { next })
     }
 
     /// The reaction table of Kafka semantics 4.6.

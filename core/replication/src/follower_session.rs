@@ -126,6 +126,7 @@ impl FollowerSession {
             max_wait: self.limits.max_wait,
             max_bytes: self.limits.max_bytes,
             max_partition_bytes: self.limits.max_partition_bytes,
+            max_outstanding: most,
         })
     }
 
@@ -164,13 +165,13 @@ impl FollowerSession {
         }
     }
 
-    /// When a partition that was left alone is to be asked for again: if no request is under way then, send one.
-    pub fn next_wake(&self) -> Option<Mono> {
+    /// The next moment at which a partition that is left alone is to be asked for again.
+    pub fn next_wake(&self, now: Mono) -> Option<Mono> {
         self.wanted
             .values()
             .filter_map(|wanted| match wanted {
-                Wanted::NotBefore(_, at) => Some(*at),
-                Wanted::New(_) | Wanted::Asked { .. } | Wanted::Idle => None,
+                Wanted::NotBefore(_, at) if *at > now => Some(*at),
+                Wanted::NotBefore(..) | Wanted::New(_) | Wanted::Asked { .. } | Wanted::Idle => None,
             })
             .min()
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Mono, Offset, TopicPartition};
 
-use crate::{Ask, FollowerAnswer, FollowerAsk, ReadLimit, StreamId};
+use crate::{Ask, Bounds, FollowerAnswer, FollowerAsk, ReadLimit, ReadRecords, StreamId};
 
 /// One request of a follower's stream. It lists only what has changed since the request before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct SessionRequest {
     pub max_bytes: usize,
     /// `replica.fetch.max.bytes`.
     pub max_partition_bytes: usize,
+    /// How many requests the follower keeps under way. One beyond that only amends what is asked, and the leader answers the
+    /// oldest one at once.
+    pub max_outstanding: usize,
 }
 
 /// A request that breaks the rules of the session; the stream is closed.
@@ -36,7 +39,7 @@ pub enum SessionError {
         /// The number that was due.
         wanted: u64,
     },
-    /// More requests than the credit allows.
+    /// More requests than may wait.
     #[error("more than {0} requests are outstanding")]
     TooMany(usize),
     /// More partitions than a session may hold.
@@ -75,6 +78,66 @@ struct Entry {
     standing: Standing,
 }
 
+impl Entry {
+    /// Whether as much is under way as is allowed: one read until the follower has written what the first one gave, then the
+    /// credit.
+    fn full(&self, credit: usize) -> bool {
+        self.under_way.len() >= if self.verified { credit } else { 1 }
+    }
+}
+
+/// What came of one partition's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// Records were read.
+    Records {
+        /// Their bytes.
+        bytes: usize,
+        /// Where they end, exclusive.
+        end: Offset,
+        /// Epoch of the last batch.
+        last_epoch: LeaderEpoch,
+        /// The marks that go with them.
+        bounds: Bounds,
+    },
+    /// The read gave nothing: the next batch does not fit into what is left of the answer, or the log changed under the read.
+    Nothing,
+    /// As [`FollowerAnswer::Later`].
+    Later,
+    /// As [`FollowerAnswer::News`].
+    News {
+        /// The marks.
+        bounds: Bounds,
+    },
+    /// As [`FollowerAnswer::Parked`].
+    Parked,
+    /// Diverging, out of range, or refused: the follower has to ask anew.
+    Ended,
+}
+
+impl Served {
+    /// What a read gave.
+    pub fn read(records: &ReadRecords, bounds: Bounds) -> Served {
+        match records.end.zip(records.last_epoch) {
+            Some((end, last_epoch)) => Served::Records { bytes: records.bytes, end, last_epoch, bounds },
+            None => Served::Nothing,
+        }
+    }
+
+    /// What an answer without records comes to; for [`FollowerAnswer::Read`] run the plan and use [`Served::read`].
+    pub fn other(answer: &FollowerAnswer) -> Served {
+        match answer {
+            FollowerAnswer::Read { .. } => Served::Nothing,
+            FollowerAnswer::Later => Served::Later,
+            FollowerAnswer::News { bounds } => Served::News { bounds: *bounds },
+            FollowerAnswer::Parked => Served::Parked,
+            FollowerAnswer::Diverging(_) | FollowerAnswer::OutOfRange | FollowerAnswer::Refused(_) => {
+                Served::Ended
+            }
+        }
+    }
+}
+
 /// The leader's end of one follower's stream.
 #[derive(Debug)]
 pub struct LeaderSession {
@@ -88,6 +151,7 @@ pub struct LeaderSession {
     fresh: VecDeque<TopicPartition>,
     requests: VecDeque<Waiting>,
     next_sequence: u64,
+    max_outstanding: usize,
     round: Round,
 }
 
@@ -102,12 +166,17 @@ struct Waiting {
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
     bytes: usize,
+    /// No more records fit in.
+    full: bool,
     answers: usize,
 }
 
 impl LeaderSession {
     /// How many partitions one session may hold.
     pub const MAX_PARTITIONS: usize = 100_000;
+
+    /// How many requests may wait in one session.
+    pub const MAX_REQUESTS: usize = 64;
 
     /// A new stream of a follower. `credit` is `minikafka.replica.fetch.max.outstanding`.
     pub fn new(
@@ -126,6 +195,7 @@ impl LeaderSession {
             fresh: VecDeque::new(),
             requests: VecDeque::new(),
             next_sequence: 0,
+            max_outstanding: 1,
             round: Round::default(),
         }
     }
@@ -145,9 +215,8 @@ impl LeaderSession {
         if request.sequence != self.next_sequence {
             return Err(SessionError::OutOfOrder { got: request.sequence, wanted: self.next_sequence });
         }
-        // One more than the credit: a request that only amends what is asked takes the place of one that still waits.
-        if self.requests.len() > self.credit {
-            return Err(SessionError::TooMany(self.credit));
+        if self.requests.len() >= LeaderSession::MAX_REQUESTS {
+            return Err(SessionError::TooMany(LeaderSession::MAX_REQUESTS));
         }
         self.next_sequence += 1;
         for partition in request.forgotten {
@@ -165,6 +234,7 @@ impl LeaderSession {
             max_bytes: request.max_bytes,
             max_partition_bytes: request.max_partition_bytes,
         });
+        self.max_outstanding = request.max_outstanding.max(1);
         Ok(())
     }
 
@@ -218,7 +288,7 @@ impl LeaderSession {
     /// [`LeaderSession::answered`]. None: nothing more to look at now.
     pub fn next_turn(&mut self) -> Option<(TopicPartition, FollowerAsk)> {
         let request = *self.requests.front()?;
-        let left = request.max_bytes.saturating_sub(self.round.bytes);
+        let left = if self.round.full { 0 } else { request.max_bytes.saturating_sub(self.round.bytes) };
         // The first records of an answer may exceed both limits (KIP-74).
         let at_least_one = self.round.bytes == 0;
         let max_bytes = if left == 0 { 0 } else { left.min(request.max_partition_bytes) };
@@ -228,7 +298,7 @@ impl LeaderSession {
         let entry = self.entries.get_mut(&partition)?;
         let acknowledged = entry.fresh.then_some(entry.ask.position);
         entry.fresh = false;
-        let full = entry.under_way.len() >= self.credit || (!entry.verified && !entry.under_way.is_empty());
+        let full = entry.full(self.credit);
         entry.standing = Standing::Serving { woken: false };
         let ask = FollowerAsk {
             broker,
@@ -265,53 +335,43 @@ impl LeaderSession {
         None
     }
 
-    /// What the replica said, for the partition of the last turn. `read` is what the read plan gave, for
-    /// [`FollowerAnswer::Read`]: the number of bytes, the end offset and the epoch of the last batch. True: there is something
-    /// to put into the answer for this partition, under the generation given back by [`LeaderSession::generation`].
-    pub fn answered(
-        &mut self,
-        partition: TopicPartition,
-        answer: &FollowerAnswer,
-        read: Option<(usize, Offset, LeaderEpoch)>,
-    ) -> bool {
+    /// What came of the last turn of this partition. True: it is something to put into the answer, under the generation given
+    /// by [`LeaderSession::generation`].
+    pub fn answered(&mut self, partition: TopicPartition, served: Served) -> bool {
+        let credit = self.credit;
         let Some(entry) = self.entries.get_mut(&partition) else { return false };
         let Standing::Serving { woken } = entry.standing else { return false };
         let mut tells = true;
-        match answer {
-            FollowerAnswer::Read { bounds, .. } => match read {
-                Some((bytes, end, last_epoch)) => {
-                    self.round.bytes += bytes;
-                    entry.position = end;
-                    entry.last_epoch = Some(last_epoch);
-                    entry.under_way.push_back(end);
-                    entry.told = Some((bounds.high_watermark, bounds.log_start));
-                    let full = !entry.verified || entry.under_way.len() >= self.credit;
-                    entry.verified = true;
-                    entry.standing = if full { Standing::Sent } else { Standing::Ready };
-                }
-                None => {
-                    // The log changed under the read: look again.
-                    tells = false;
-                    entry.standing = Standing::Ready;
-                }
-            },
-            FollowerAnswer::Later => {
-                tells = false;
-                let full =
-                    entry.under_way.len() >= self.credit || (!entry.verified && !entry.under_way.is_empty());
+        match served {
+            Served::Records { bytes, end, last_epoch, bounds } => {
+                self.round.bytes += bytes;
+                entry.position = end;
+                entry.last_epoch = Some(last_epoch);
+                entry.under_way.push_back(end);
+                entry.told = Some((bounds.high_watermark, bounds.log_start));
+                let full = entry.full(credit);
+                entry.verified = true;
                 entry.standing = if full { Standing::Sent } else { Standing::Ready };
             }
-            FollowerAnswer::News { bounds } => {
+            Served::Later => {
+                tells = false;
+                entry.standing = if entry.full(credit) { Standing::Sent } else { Standing::Ready };
+            }
+            Served::Nothing => {
+                tells = false;
+                // While nothing was read the limits do not hold, so it was the log that changed: look again.
+                self.round.full = self.round.bytes > 0;
+                entry.standing = Standing::Ready;
+            }
+            Served::News { bounds } => {
                 entry.told = Some((bounds.high_watermark, bounds.log_start));
                 entry.standing = Standing::Ready;
             }
-            FollowerAnswer::Parked => {
+            Served::Parked => {
                 tells = false;
                 entry.standing = if woken { Standing::Ready } else { Standing::Parked };
             }
-            FollowerAnswer::Diverging(_) | FollowerAnswer::OutOfRange | FollowerAnswer::Refused(_) => {
-                entry.standing = Standing::Answered;
-            }
+            Served::Ended => entry.standing = Standing::Answered,
         }
         if entry.standing == Standing::Ready {
             self.ready.push_back(partition);
@@ -326,10 +386,10 @@ impl LeaderSession {
     }
 
     /// After the turns: whether the request that is due is to be answered now, with its number: if a partition has something
-    /// to tell, if its time is over, or if a request beyond the credit wants its place.
+    /// to tell, if its time is over, or if a request that only amends has come in.
     pub fn finish(&mut self, now: Mono) -> Option<u64> {
         let request = self.requests.front()?;
-        if self.round.answers == 0 && now < request.deadline && self.requests.len() <= self.credit {
+        if self.round.answers == 0 && now < request.deadline && self.requests.len() <= self.max_outstanding {
             return None;
         }
         let sequence = request.sequence;

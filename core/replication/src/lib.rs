@@ -43,7 +43,7 @@ pub use facts::{BrokerFacts, Brokers, PartitionFacts, Recovery};
 pub use follower::{Ask, Fetched, FetchedAnswer, LeaderBounds, Next};
 pub use follower_session::{FetchLimits, FollowerSession};
 pub use isr::{Isr, IsrState};
-pub use leader_session::{LeaderSession, SessionError, SessionRequest};
+pub use leader_session::{LeaderSession, Served, SessionError, SessionRequest};
 pub use lifecycle::{
     BrokerLifecycle, Heartbeat, HeartbeatAnswer, LifecycleConfig, LifecycleEffect, OwnRegistration, ShutDown,
 };

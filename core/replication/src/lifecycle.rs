@@ -90,6 +90,9 @@ pub enum LifecycleEffect {
     },
     /// Send a heartbeat and bring the answer to [`BrokerLifecycle::heartbeat_answered`]. There is one at a time.
     SendHeartbeat(Heartbeat),
+    /// The applied metadata holds this life's registration: replicas take their roles from the image from now on, not before
+    /// (see [`BrokerLifecycle::sees_itself`]). Comes once.
+    SeesItself,
     /// The registration was accepted.
     Registered {
         /// The epoch.
@@ -264,6 +267,10 @@ impl BrokerLifecycle {
                 self.phase = Phase::Registered(broker_epoch);
                 self.next = now;
                 out.push(LifecycleEffect::Registered { broker_epoch });
+                if self.sees_itself() {
+                    // The metadata was faster than the answer.
+                    out.push(LifecycleEffect::SeesItself);
+                }
                 self.tick(now, out);
             }
             Err(code) => {
@@ -285,6 +292,7 @@ impl BrokerLifecycle {
         self.metadata_offset = self.metadata_offset.max(Some(offset));
         self.own = own;
         if !saw_itself && self.sees_itself() {
+            out.push(LifecycleEffect::SeesItself);
             self.at_once(now, out);
         }
         if self.stopping.is_some() {

@@ -40,12 +40,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn new(ids: &[BrokerId]) -> World {
+    fn new(ids: &[BrokerId], config: &ReplicaConfig) -> World {
         let facts =
             |id: &BrokerId| (*id, BrokerFacts { epoch: BrokerEpoch(100 + i64::from(id.0)), eligible: true });
         let mut world = World {
             now: Mono(0),
-            config: ReplicaConfig { lag_time_max: Duration::from_secs(10), ..ReplicaConfig::default() },
+            config: ReplicaConfig { lag_time_max: Duration::from_secs(10), ..config.clone() },
             brokers: ids.iter().map(facts).collect(),
             replicas: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -333,6 +333,14 @@ fn facts(
 }
 
 /// Runs a transcript and gives it back with what really happened.
+#[cfg_attr(feature = "seeded-bugs", allow(dead_code, reason = "used by one of the two tests"))]
 pub(crate) fn run(script: &str) -> String {
-    script::run(script)
+    script::run(script, &ReplicaConfig::default())
+}
+
+/// The same with a fault planted.
+#[cfg(feature = "seeded-bugs")]
+#[allow(dead_code, reason = "used by one of the two tests")]
+pub(crate) fn run_with(script: &str, seeded: Option<minikafka_replication::SeededBug>) -> String {
+    script::run(script, &ReplicaConfig { seeded, ..ReplicaConfig::default() })
 }

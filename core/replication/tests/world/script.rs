@@ -9,7 +9,7 @@ use minikafka_model::{
 };
 use minikafka_replication::{
     Acks, ConsumerAnswer, ConsumerAsk, EpochEndAnswer, IsrAnswer, OffsetAnswer, OffsetSpec, Produce,
-    ProduceRefusal, Produced, ReadLimit,
+    ProduceRefusal, Produced, ReadLimit, ReplicaConfig,
 };
 
 use super::batches::{From, batch, told};
@@ -49,8 +49,8 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
 }
 
-pub(super) fn run(script: &str) -> String {
-    let mut world = World::new(&[BrokerId(1), BrokerId(2), BrokerId(3)]);
+pub(super) fn run(script: &str, config: &ReplicaConfig) -> String {
+    let mut world = World::new(&[BrokerId(1), BrokerId(2), BrokerId(3)], config);
     let mut told = String::new();
     for line in script.lines() {
         if line.starts_with(' ') {
@@ -75,11 +75,12 @@ impl World {
     fn command(&mut self, line: &Line<'_>) {
         match line.word(0) {
             "brokers" => {
-                *self = World::new(&line.words[1..].iter().map(|id| BrokerId(number(id))).collect::<Vec<_>>())
+                let ids: Vec<BrokerId> = line.words[1..].iter().map(|id| BrokerId(number(id))).collect();
+                *self = World::new(&ids, &self.config);
             }
             "min-isr" => self.reconfigure(|config| config.min_insync_replicas = number(line.word(1))),
             "lag" => {
-                self.reconfigure(|config| config.lag_time_max = Duration::from_millis(number(line.word(1))))
+                self.reconfigure(|config| config.lag_time_max = Duration::from_millis(number(line.word(1))));
             }
             "lead" => self.lead(line),
             "produce" => self.produce(line),
@@ -147,7 +148,7 @@ impl World {
         }
     }
 
-    fn reconfigure(&mut self, change: impl FnOnce(&mut minikafka_replication::ReplicaConfig)) {
+    fn reconfigure(&mut self, change: impl FnOnce(&mut ReplicaConfig)) {
         change(&mut self.config);
         let ids: Vec<BrokerId> = self.replicas.keys().copied().collect();
         for id in ids {
