@@ -35,6 +35,15 @@ impl Image {
         Ok(delta)
     }
 
+    /// Applies one record of an entry that is still being decided; its place in the log is not taken yet. For the controller, which
+    /// decides record by record; what it has decided then goes through [`Image::apply`] like everywhere else.
+    ///
+    /// # Errors
+    /// A record that does not follow from this image.
+    pub fn draft(&mut self, at: Position, record: &Record) -> Result<(), ApplyError> {
+        self.apply_one(at.offset, record, &mut Delta::default())
+    }
+
     /// What holds between partitions and brokers is checked when the whole entry has been applied.
     fn check_changed(&self, offset: MetadataOffset, delta: &Delta) -> Result<(), ApplyError> {
         for at in delta.partitions.keys() {
