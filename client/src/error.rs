@@ -105,7 +105,7 @@ pub enum Error {
         last: Option<Box<Error>>,
     },
     /// The consumer's position does not exist (any more) and `auto.offset.reset` is `none`.
-    #[error("{topic}-{partition}: offset {offset} is out of range (the log begins at {log_start:?})")]
+    #[error("{topic}-{partition}: offset {offset} is out of range{}", begins(*log_start))]
     OffsetOutOfRange {
         /// The topic.
         topic: String,
@@ -163,6 +163,10 @@ fn offered(theirs: Option<Versions>, ours: Versions) -> String {
         Some(theirs) => format!("in a version of {ours}, only {theirs}"),
         None => "at all".to_owned(),
     }
+}
+
+fn begins(log_start: Option<i64>) -> String {
+    log_start.map_or_else(String::new, |offset| format!(" (the log begins at {offset})"))
 }
 
 fn because(last: Option<&Error>) -> String {

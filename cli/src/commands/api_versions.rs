@@ -30,8 +30,71 @@ pub(crate) fn api_versions(asked: &ApiVersions) -> Outcome {
     })
 }
 
+/// Names of the APIs that this client does not speak (the field layouts of Kafka 4.4).
+const OTHER_NAMES: &[(i16, &str)] = &[
+    (8, "OffsetCommit"),
+    (9, "OffsetFetch"),
+    (10, "FindCoordinator"),
+    (11, "JoinGroup"),
+    (12, "Heartbeat"),
+    (13, "LeaveGroup"),
+    (14, "SyncGroup"),
+    (15, "DescribeGroups"),
+    (16, "ListGroups"),
+    (17, "SaslHandshake"),
+    (21, "DeleteRecords"),
+    (24, "AddPartitionsToTxn"),
+    (25, "AddOffsetsToTxn"),
+    (26, "EndTxn"),
+    (27, "WriteTxnMarkers"),
+    (28, "TxnOffsetCommit"),
+    (29, "DescribeAcls"),
+    (30, "CreateAcls"),
+    (31, "DeleteAcls"),
+    (34, "AlterReplicaLogDirs"),
+    (36, "SaslAuthenticate"),
+    (38, "CreateDelegationToken"),
+    (39, "RenewDelegationToken"),
+    (40, "ExpireDelegationToken"),
+    (41, "DescribeDelegationToken"),
+    (42, "DeleteGroups"),
+    (47, "OffsetDelete"),
+    (48, "DescribeClientQuotas"),
+    (49, "AlterClientQuotas"),
+    (50, "DescribeUserScramCredentials"),
+    (51, "AlterUserScramCredentials"),
+    (61, "DescribeProducers"),
+    (65, "DescribeTransactions"),
+    (66, "ListTransactions"),
+    (68, "ConsumerGroupHeartbeat"),
+    (69, "ConsumerGroupDescribe"),
+    (71, "GetTelemetrySubscriptions"),
+    (72, "PushTelemetry"),
+    (74, "ListConfigResources"),
+    (76, "ShareGroupHeartbeat"),
+    (77, "ShareGroupDescribe"),
+    (78, "ShareFetch"),
+    (79, "ShareAcknowledge"),
+    (80, "AddRaftVoter"),
+    (81, "RemoveRaftVoter"),
+    (83, "InitializeShareGroupState"),
+    (84, "ReadShareGroupState"),
+    (85, "WriteShareGroupState"),
+    (86, "DeleteShareGroupState"),
+    (87, "ReadShareGroupStateSummary"),
+    (88, "StreamsGroupHeartbeat"),
+    (89, "StreamsGroupDescribe"),
+    (90, "DescribeShareGroupOffsets"),
+    (91, "AlterShareGroupOffsets"),
+    (92, "DeleteShareGroupOffsets"),
+    (93, "StreamsGroupTopologyDescriptionUpdate"),
+    (94, "UnregisterController"),
+];
+
 fn name(key: i16) -> String {
-    ApiKey::from_code(key).map_or_else(|| format!("API {key}"), |api| api.name().to_owned())
+    let other = || OTHER_NAMES.iter().find(|(known, _)| *known == key).map(|(_, name)| (*name).to_owned());
+    let known = ApiKey::from_code(key).map(|api| api.name().to_owned());
+    known.or_else(other).unwrap_or_else(|| format!("API {key}"))
 }
 
 fn table(offers: &Offers) -> String {

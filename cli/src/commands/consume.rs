@@ -62,8 +62,9 @@ async fn read(asked: &Consume, client: &Client, template: &Template) -> Outcome 
                 continue;
             }
             Some(Err(error)) => {
+                // What was read is shown, whatever came of the rest.
                 let _ = out.flush();
-                return Err(error.into());
+                return Err(explained(asked, client, error).await);
             }
             None => break,
         };
@@ -80,6 +81,21 @@ async fn read(asked: &Consume, client: &Client, template: &Template) -> Outcome 
         left -= 1;
     }
     written(out.flush()).map(|_| ())
+}
+
+/// A failure, with the offsets that are there where one was asked for that is not.
+async fn explained(asked: &Consume, client: &Client, error: Error) -> Failure {
+    let Error::OffsetOutOfRange { partition, .. } = error else { return error.into() };
+    let first = offsets(asked, client, &[partition], OffsetSpec::Earliest).await;
+    let last = offsets(asked, client, &[partition], OffsetSpec::Latest).await;
+    let failure = Failure::from(error);
+    match (first, last) {
+        (Ok(first), Ok(last)) => {
+            let of = |found: &BTreeMap<i32, Offset>| found.get(&partition).copied().unwrap_or(Offset::ZERO);
+            failure.hint(format!("the log begins at {} and ends before {}", of(&first), of(&last)))
+        }
+        _ => failure,
+    }
 }
 
 async fn partitions(asked: &Consume, client: &Client) -> Outcome<Vec<i32>> {
