@@ -11,6 +11,7 @@ use crate::command::{AlterPartition, NewIsr};
 use crate::draft::{Draft, Exclusion};
 use crate::election::Wish;
 use crate::event::ControlEvent;
+use crate::seeded::{Faults, SeededBug};
 
 /// A code and the rule behind it.
 type Objection = (ErrorCode, String);
@@ -73,20 +74,26 @@ impl Draft<'_> {
         let state = topic.partitions.get(&item.at.partition);
         let state =
             state.ok_or((ErrorCode::UnknownTopicOrPartition, "the partition does not exist".to_owned()))?;
-        check_epochs(state, sender, item)?;
+        check_epochs(state, sender, item, self.config.faults)?;
         check_shape(state, item)?;
         self.check_members(item)
     }
 
     /// Nobody joins an ISR who is not alive in exactly the life that the leader saw (KIP-841, KIP-903).
     fn check_members(&self, item: &NewIsr) -> Result<(), Objection> {
+        if self.config.faults.has(SeededBug::IneligibleMemberJoins) {
+            return Ok(());
+        }
         for member in &item.isr {
             let why = match self.image.broker(member.broker) {
                 None => "is not registered".to_owned(),
                 Some(known) if known.fenced => "is fenced".to_owned(),
                 Some(known) if known.in_controlled_shutdown => "is in controlled shutdown".to_owned(),
                 Some(known) => match member.epoch {
-                    Some(epoch) if epoch != known.epoch => {
+                    Some(epoch)
+                        if epoch != known.epoch
+                            && !self.config.faults.has(SeededBug::MemberEpochNotChecked) =>
+                    {
                         format!("has broker epoch {}, not {epoch}", known.epoch)
                     }
                     _ => continue,
@@ -98,7 +105,12 @@ impl Draft<'_> {
     }
 }
 
-fn check_epochs(state: &PartitionState, sender: BrokerId, item: &NewIsr) -> Result<(), Objection> {
+fn check_epochs(
+    state: &PartitionState,
+    sender: BrokerId,
+    item: &NewIsr,
+    faults: Faults,
+) -> Result<(), Objection> {
     let (leader_epoch, partition_epoch) = (state.leader_epoch, state.partition_epoch);
     if item.leader_epoch > leader_epoch || item.partition_epoch > partition_epoch {
         return Err((
@@ -109,7 +121,7 @@ fn check_epochs(state: &PartitionState, sender: BrokerId, item: &NewIsr) -> Resu
             ),
         ));
     }
-    if item.leader_epoch < leader_epoch {
+    if item.leader_epoch < leader_epoch && !faults.has(SeededBug::OldLeaderEpochTaken) {
         return Err((
             ErrorCode::FencedLeaderEpoch,
             format!("it is built on leader epoch {}, the partition is at {leader_epoch}", item.leader_epoch),
@@ -118,7 +130,7 @@ fn check_epochs(state: &PartitionState, sender: BrokerId, item: &NewIsr) -> Resu
     if state.leader != Some(sender) {
         return Err((ErrorCode::InvalidRequest, format!("broker {sender} does not lead the partition")));
     }
-    if item.partition_epoch < partition_epoch {
+    if item.partition_epoch < partition_epoch && !faults.has(SeededBug::OldPartitionEpochTaken) {
         return Err((
             ErrorCode::InvalidUpdateVersion,
             format!(

@@ -50,7 +50,7 @@ impl Control {
         let active = self.active.as_mut().filter(|active| active.next_unclean <= now)?;
         active.next_unclean = now.after(self.config.unclean_interval);
         let mut draft = Draft::new(&self.config, at, active.image.clone());
-        for partition in draft.leaderless() {
+        for (partition, _) in draft.partitions_where(|state| state.leader.is_none()) {
             if draft.unclean_allowed(partition.topic) {
                 let (kind, out) = (ElectionKind::Unclean, Exclusion::default());
                 draft.edit(partition, Wish::default(), kind, out, "unclean elections are enabled");
@@ -91,10 +91,6 @@ impl Control {
 impl Draft<'_> {
     fn fence_silent(&mut self, known: &BrokerRegistration, silent_ms: u64) {
         self.fence(known, "its session timed out", Some(silent_ms));
-    }
-
-    pub(crate) fn leaderless(&self) -> Vec<TopicPartition> {
-        self.image.partitions().filter(|(_, state)| state.leader.is_none()).map(|(at, _)| at).collect()
     }
 
     fn away_from_preferred(&self) -> Vec<TopicPartition> {

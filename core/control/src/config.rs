@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use minikafka_model::{ControllerId, ErrorCode};
 
+use crate::seeded::Faults;
+
 /// Where an effective value comes from (numbers as in DescribeConfigs, Kafka semantics 6.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConfigSource {
@@ -101,6 +103,8 @@ pub struct ControlConfig {
     pub rebalance_interval: Duration,
     /// The configuration keys.
     pub rules: Arc<dyn ConfigRules>,
+    /// Faults planted for a test of the tests: none.
+    pub faults: Faults,
 }
 
 impl ControlConfig {
@@ -116,6 +120,7 @@ impl ControlConfig {
             auto_rebalance: true,
             rebalance_interval: Duration::from_secs(300),
             rules,
+            faults: Faults::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::command::{BrokerIdentity, Command};
 use crate::config::ControlConfig;
 use crate::draft::Draft;
 use crate::event::ControlEvent;
+use crate::seeded::SeededBug;
 use crate::session::Sessions;
 
 /// When and where a decision is made.
@@ -74,7 +75,11 @@ impl Control {
     /// broker gets a fresh session (Kafka semantics 6.3).
     pub fn activate(&mut self, now: Mono, image: Image) {
         self.active = Some(Active {
-            sessions: Sessions::fresh(&image, now),
+            sessions: if self.config.faults.has(SeededBug::NoFreshSessions) {
+                Sessions::default()
+            } else {
+                Sessions::fresh(&image, now)
+            },
             image,
             next_sweep: now.after(self.sweep_period()),
             next_unclean: now.after(self.config.unclean_interval),

@@ -10,7 +10,7 @@ use crate::command::Overrides;
 use crate::config::ControlConfig;
 use crate::control::Moment;
 use crate::dice::Dice;
-use crate::election::{Change, ElectionKind, ElectionRules, Wish, change_partition};
+use crate::election::{Change, Elected, ElectionKind, ElectionRules, Wish, change_partition};
 use crate::event::ControlEvent;
 
 pub(crate) const MIN_ISR: &str = "min.insync.replicas";
@@ -114,6 +114,7 @@ impl<'a> Draft<'a> {
             elr: self.image.elr_enabled(),
             min_isr: self.min_isr(at),
             acceptable: &acceptable,
+            faults: self.config.faults,
         };
         change_partition(before, wish, &rules)
     }
@@ -160,7 +161,9 @@ impl<'a> Draft<'a> {
         let (from, to) = (before.isr.clone(), after.isr.clone());
         let (was, is): (BTreeSet<_>, BTreeSet<_>) = (before.isr_set(), after.isr_set());
         let partition_epoch = after.partition_epoch;
-        if was != is {
+        // An election from outside the ISR replaces it; the election says so.
+        let replaced = change.elected.is_some_and(|how| how != Elected::FromIsr);
+        if was != is && !replaced {
             let topic = Arc::clone(&topic);
             self.tell(if is.is_subset(&was) {
                 ControlEvent::IsrShrink { topic, partition, from, to, partition_epoch, reason }

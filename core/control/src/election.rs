@@ -4,6 +4,8 @@
 use minikafka_metadata::{PartitionState, Recovery};
 use minikafka_model::{BrokerId, DirectoryId};
 
+use crate::seeded::{Faults, SeededBug};
+
 /// Which candidates count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElectionKind {
@@ -49,6 +51,8 @@ pub struct ElectionRules<'a> {
     pub min_isr: usize,
     /// Whether a broker may lead: active, and its directory of this replica is online.
     pub acceptable: &'a dyn Fn(BrokerId) -> bool,
+    /// Faults planted for a test of the tests: none.
+    pub faults: Faults,
 }
 
 /// How a leader was found.
@@ -100,7 +104,7 @@ pub fn change_partition(before: &PartitionState, wish: Wish, rules: &ElectionRul
     }
     let completed_reassignment = complete_reassignment(&mut after, &mut isr);
     let mut elr = if rules.elr {
-        target_elr(before, &after.replicas, &isr, &wish.unclean_shutdown, rules.min_isr)
+        target_elr(before, &after.replicas, &isr, &wish.unclean_shutdown, rules)
     } else {
         Vec::new()
     };
@@ -133,7 +137,8 @@ pub fn change_partition(before: &PartitionState, wish: Wish, rules: &ElectionRul
     if after == *before {
         return None;
     }
-    let lost_replicas = before.replicas.iter().any(|id| !after.replicas.contains(id));
+    let lost_replicas = !rules.faults.has(SeededBug::EpochStaysOnRemoval)
+        && before.replicas.iter().any(|id| !after.replicas.contains(id));
     // An election that ends with the same leader in an unclean way is an election all the same: it starts a new epoch.
     let elected_again =
         leader.is_some() && leader == before.leader && found.is_some_and(|(_, how)| how.is_unclean());
@@ -176,14 +181,17 @@ fn target_elr(
     replicas: &[BrokerId],
     isr: &[BrokerId],
     unclean_shutdown: &[BrokerId],
-    min_isr: usize,
+    rules: &ElectionRules<'_>,
 ) -> Vec<BrokerId> {
-    if isr.len() >= min_isr.min(replicas.len()) {
+    let enough = isr.len() >= rules.min_isr.min(replicas.len());
+    if enough && !rules.faults.has(SeededBug::ElrNeverCleared) {
         return Vec::new();
     }
     let mut elr: Vec<BrokerId> = Vec::new();
     for id in before.elr.iter().chain(&before.isr) {
-        let out = isr.contains(id) || unclean_shutdown.contains(id) || !replicas.contains(id);
+        let out = isr.contains(id)
+            || (unclean_shutdown.contains(id) && !rules.faults.has(SeededBug::UncleanStaysInElr))
+            || !replicas.contains(id);
         if !out && !elr.contains(id) {
             elr.push(*id);
         }
@@ -203,7 +211,10 @@ fn elect(
             None
         } else if isr.contains(&id) {
             Some((id, Elected::FromIsr))
-        } else if rules.elr && isr.is_empty() && elr.contains(&id) {
+        } else if rules.elr
+            && (isr.is_empty() || rules.faults.has(SeededBug::ElrBeforeIsr))
+            && elr.contains(&id)
+        {
             Some((id, Elected::FromElr))
         } else {
             None
@@ -223,7 +234,10 @@ fn elect(
         })
         .or_else(|| {
             let any = replicas.iter().copied().find(|id| (rules.acceptable)(*id));
-            any.filter(|_| rules.kind == ElectionKind::Unclean).map(|id| (id, Elected::Unclean))
+            any.filter(|_| {
+                rules.kind == ElectionKind::Unclean || rules.faults.has(SeededBug::UncleanWithoutLeave)
+            })
+            .map(|id| (id, Elected::Unclean))
         })
 }
 
@@ -238,6 +252,9 @@ fn last_known_leader(
         None
     } else if isr.is_empty() && before.leader.is_some() {
         before.leader
+    } else if isr.is_empty() && before.last_known_elr.is_none() {
+        // It became leaderless before ELR was switched on: the last member of its ISR is who led.
+        before.isr.first().copied()
     } else {
         before.last_known_elr
     }

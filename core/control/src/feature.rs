@@ -7,7 +7,8 @@ use minikafka_model::{BrokerId, ErrorCode};
 
 use crate::answer::{Answer, FeatureResult, Refusal};
 use crate::command::{FeatureUpdate, Overrides, UpdateFeatures, UpgradeType};
-use crate::draft::{Draft, MIN_ISR};
+use crate::draft::{Draft, Exclusion, MIN_ISR};
+use crate::election::Wish;
 use crate::event::ControlEvent;
 
 /// Which levels of a feature this program can work with.
@@ -100,10 +101,34 @@ impl Draft<'_> {
         self.tell(ControlEvent::FeatureLevel { feature: name.to_owned(), level });
         if name == ELIGIBLE_LEADER_REPLICAS {
             if level == 0 {
+                self.list_one_in_empty_isrs();
                 self.put(Record::ClearElr { topic: None });
             } else {
                 self.pin_min_isr();
+                self.empty_isrs_of_the_leaderless();
             }
+        }
+    }
+
+    /// Without ELR an ISR is never empty: one who holds every committed record is listed, so that it can lead when it is back.
+    fn list_one_in_empty_isrs(&mut self) {
+        for (at, state) in self.partitions_where(|state| state.isr.is_empty()) {
+            let last = state
+                .last_known_elr
+                .filter(|id| state.replicas.contains(id) && (state.elr.is_empty() || state.elr.contains(id)));
+            let Some(keeper) = last.or_else(|| state.elr.first().copied()) else { continue };
+            let wish = Wish::isr(vec![keeper]);
+            let kind = self.usual_kind(at.topic);
+            self.edit(at, wish, kind, Exclusion::default(), "eligible leader replicas were switched off");
+        }
+    }
+
+    /// With ELR a broker that is away is in no ISR: the member that stayed listed without one becomes eligible instead.
+    fn empty_isrs_of_the_leaderless(&mut self) {
+        for (at, state) in self.partitions_where(|state| state.leader.is_none()) {
+            let isr = state.isr.iter().copied().filter(|id| self.image.is_active(*id)).collect();
+            let (wish, kind) = (Wish::isr(isr), self.usual_kind(at.topic));
+            self.edit(at, wish, kind, Exclusion::default(), "eligible leader replicas were switched on");
         }
     }
 

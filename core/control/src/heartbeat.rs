@@ -8,6 +8,7 @@ use crate::command::Heartbeat;
 use crate::draft::Draft;
 use crate::event::ControlEvent;
 use crate::registration::not_registered;
+use crate::seeded::SeededBug;
 use crate::session::{Session, Sessions};
 
 /// A broker's state as the controller sees it.
@@ -45,12 +46,17 @@ impl Draft<'_> {
         let session = sessions.contact(broker, known.epoch, self.at.now.mono);
         session.metadata_offset = session.metadata_offset.max(it.metadata_offset);
         let session = *session;
-        let caught_up = session.metadata_offset >= Some(known.registered_at());
+        let caught_up = session.metadata_offset >= Some(known.registered_at())
+            || self.config.faults.has(SeededBug::UnfencedTooEarly);
         let next = self.next_state(sessions, &session, &known, it, caught_up);
         self.enter(&known, next, &session);
         if next == State::ControlledShutdown && session.shutdown_offset.is_none() {
             let shutdown_offset = Some(self.shutdown_offset());
             sessions.contact(broker, known.epoch, self.at.now.mono).shutdown_offset = shutdown_offset;
+        }
+        if next == State::ShutdownNow {
+            // It said farewell: the next process need not wait for the end of this one's session.
+            sessions.end(broker);
         }
         self.take_dirs_offline(broker, &it.offline_log_dirs);
         Answer::Heartbeat(HeartbeatReply {
@@ -91,7 +97,8 @@ impl Draft<'_> {
             State::ControlledShutdown if self.leaderships(known.id) > 0 => State::ControlledShutdown,
             State::ControlledShutdown => {
                 let known_by_all =
-                    session.shutdown_offset.is_some_and(|at| self.all_active_know(sessions, at));
+                    session.shutdown_offset.is_some_and(|at| self.all_active_know(sessions, at))
+                        || self.config.faults.has(SeededBug::EndsTooEarly);
                 if known_by_all { State::ShutdownNow } else { State::ControlledShutdown }
             }
         }

@@ -1,14 +1,21 @@
 //! What the controller does to ISRs and leaderships by its own judgement, when a broker comes or goes (Kafka semantics 2.8, 6.3).
 
+use std::sync::Arc;
+
 use minikafka_metadata::PartitionState;
 use minikafka_model::{BrokerId, DirectoryId, TopicPartition};
 
 use crate::draft::{Draft, Exclusion};
 use crate::election::Wish;
+use crate::seeded::SeededBug;
 
 impl Draft<'_> {
-    fn partitions_where(&self, wanted: impl Fn(&PartitionState) -> bool) -> Vec<TopicPartition> {
-        self.image.partitions().filter(|(_, state)| wanted(state)).map(|(at, _)| at).collect()
+    pub(crate) fn partitions_where(
+        &self,
+        wanted: impl Fn(&PartitionState) -> bool,
+    ) -> Vec<(TopicPartition, Arc<PartitionState>)> {
+        let all = self.image.partitions();
+        all.filter(|(_, state)| wanted(state)).map(|(at, state)| (at, Arc::clone(state))).collect()
     }
 
     /// How many partitions a broker leads.
@@ -18,8 +25,11 @@ impl Draft<'_> {
 
     /// Takes a broker out of every ISR, with elections where it led. It stays in the ELR.
     pub(crate) fn remove_from_isrs(&mut self, broker: BrokerId, reason: &'static str) {
+        if self.config.faults.has(SeededBug::FencedStaysInIsr) {
+            return;
+        }
         let out = Exclusion { leaving: Some(broker), unclean: None };
-        for at in self.partitions_where(|state| state.isr.contains(&broker)) {
+        for (at, _) in self.partitions_where(|state| state.isr.contains(&broker)) {
             self.remove_from_isr(at, broker, out, Vec::new(), reason);
         }
     }
@@ -27,7 +37,8 @@ impl Draft<'_> {
     /// Takes a broker that may have lost records out of every ISR and, where ELR is kept, out of every ELR.
     pub(crate) fn remove_unclean(&mut self, broker: BrokerId, reason: &'static str) {
         let out = Exclusion { leaving: Some(broker), unclean: Some(broker) };
-        for at in self.partitions_where(|state| state.isr.contains(&broker) || state.elr.contains(&broker)) {
+        let listed = |state: &PartitionState| state.isr.contains(&broker) || state.elr.contains(&broker);
+        for (at, _) in self.partitions_where(listed) {
             self.remove_from_isr(at, broker, out, vec![broker], reason);
         }
     }
@@ -40,7 +51,7 @@ impl Draft<'_> {
         reason: &'static str,
     ) {
         let hit = |state: &PartitionState| state.directory(broker).is_some_and(|dir| failed.contains(&dir));
-        for at in self.partitions_where(|state| state.isr.contains(&broker) && hit(state)) {
+        for (at, _) in self.partitions_where(|state| state.isr.contains(&broker) && hit(state)) {
             let out = Exclusion { leaving: Some(broker), unclean: None };
             self.remove_from_isr(at, broker, out, Vec::new(), reason);
         }
@@ -62,7 +73,7 @@ impl Draft<'_> {
 
     /// Looks again at every partition without a leader, now that somebody is there who could be one.
     pub(crate) fn elect_where_leaderless(&mut self, reason: &'static str) {
-        for at in self.partitions_where(|state| state.leader.is_none()) {
+        for (at, _) in self.partitions_where(|state| state.leader.is_none()) {
             self.edit(at, Wish::default(), self.usual_kind(at.topic), Exclusion::default(), reason);
         }
     }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use minikafka_metadata::{BrokerRegistration, Record, RegisterBroker as RegisterBrokerRecord};
+use minikafka_metadata::{
+    BrokerRegistration, PartitionState, Record, RegisterBroker as RegisterBrokerRecord,
+};
 use minikafka_model::{BrokerEpoch, BrokerId, ErrorCode};
 
 use crate::answer::{Answer, Refusal};
 use crate::command::RegisterBroker;
-use crate::draft::Draft;
+use crate::draft::{Draft, Exclusion};
+use crate::election::Wish;
 use crate::event::ControlEvent;
+use crate::seeded::SeededBug;
 use crate::session::Sessions;
 
 /// Directory ids below this are reserved for "unassigned", "lost" and the like (KIP-858).
@@ -48,10 +52,13 @@ impl Draft<'_> {
                 ),
             ));
         }
-        if let Some(known) = self.image.broker(it.broker).filter(|known| known.incarnation != it.incarnation)
-        {
+        let other = self.image.broker(it.broker).filter(|known| known.incarnation != it.incarnation);
+        // A process in controlled shutdown is expected to go: its successor need not wait.
+        if let Some(known) = other.filter(|known| !known.in_controlled_shutdown) {
             let (now, timeout) = (self.at.now.mono, self.config.session_timeout);
-            if let Some(left) = sessions.left(it.broker, known.epoch, now, timeout) {
+            if let Some(left) = sessions.left(it.broker, known.epoch, now, timeout)
+                && !self.config.faults.has(SeededBug::LiveBrokerReplaced)
+            {
                 return Err(Refusal::new(
                     ErrorCode::DuplicateBrokerRegistration,
                     format!(
@@ -105,6 +112,9 @@ impl Draft<'_> {
 
     /// The records about the old life come first, the new registration last.
     fn clean_up_after(&mut self, known: &BrokerRegistration, previous_epoch: Option<BrokerEpoch>) {
+        if self.config.faults.has(SeededBug::NewLifeKeepsIsr) {
+            return;
+        }
         if self.image.elr_enabled() && previous_epoch != Some(known.epoch) {
             self.remove_unclean(known.id, "it was not shut down cleanly");
         } else {
@@ -115,8 +125,26 @@ impl Draft<'_> {
     fn register_anew(&mut self, it: RegisterBroker) -> Answer {
         let (broker, epoch) = (it.broker, BrokerEpoch(self.at.next.offset.0));
         self.put_registration(it, epoch, true, false);
+        self.move_to_known_dirs(broker);
         self.tell(ControlEvent::Registration { broker, broker_epoch: epoch, reason: "a new incarnation" });
         Answer::Registered(epoch)
+    }
+
+    /// Replicas whose directory the broker does not have any more (a new disk) lie where the broker puts them now: in its one
+    /// directory, or where it will say.
+    fn move_to_known_dirs(&mut self, broker: BrokerId) {
+        let Some(known) = self.image.broker(broker).cloned() else { return };
+        let gone = |state: &PartitionState| {
+            state.directory(broker).is_some_and(|dir| !known.log_dirs.contains(&dir))
+        };
+        let now = self.only_directory(broker);
+        for (at, state) in self.partitions_where(gone) {
+            let place = |id: BrokerId| if id == broker { now } else { state.directory(id) };
+            let replicas = state.replicas.iter().map(|id| (*id, place(*id))).collect();
+            let wish = Wish { replicas: Some(replicas), ..Wish::default() };
+            let kind = self.usual_kind(at.topic);
+            self.edit(at, wish, kind, Exclusion::default(), "its broker has another log directory");
+        }
     }
 
     fn put_registration(&mut self, it: RegisterBroker, epoch: BrokerEpoch, fenced: bool, leaving: bool) {
