@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use minikafka_model::{BrokerId, ErrorCode, IncarnationId, Offset, Ticket, TopicPartition, Uuid};
+use minikafka_metadata::{Delta, Image, local_plan};
+use minikafka_model::{
+    BrokerEpoch, BrokerId, ClusterId, ErrorCode, IncarnationId, Mono, Offset, Ticket, TopicPartition, Uuid,
+};
 use minikafka_replication::{
     Acks, BrokerLifecycle, ConsumerAnswer, ConsumerAsk, Effect, IsrAnswer, IsrProposal, LeaderSession,
-    LifecycleConfig, LifecycleEffect, Next, OwnRegistration, Produce, ProduceRefusal, Produced, ReadLimit,
-    Replica, ReplicaConfig, ReplicaLog, StreamId,
+    LifecycleConfig, LifecycleEffect, Next, OwnRegistration, PartitionFacts, Produce, ProduceRefusal,
+    Produced, ReadLimit, Replica, ReplicaConfig, ReplicaLog, StreamId, brokers_of,
 };
 
 use crate::control::SESSION;
 use crate::fetcher::Fetcher;
-use crate::message::{Image, Message, Node, Write};
+use crate::message::{Message, Node, Write};
 use crate::outbox::{Note, Outbox, Timer};
 use crate::records::{batch, seen};
 
@@ -31,6 +34,8 @@ pub(crate) struct Disk {
     pub(crate) logs: BTreeMap<TopicPartition, ReplicaLog>,
     /// Log ends that are surely on disk: a power loss takes the rest.
     pub(crate) synced: BTreeMap<TopicPartition, Offset>,
+    /// `.kafka_cleanshutdown`: the epoch of a life that ended in an orderly way. Taken when it is seen.
+    pub(crate) clean_shutdown: Option<BrokerEpoch>,
     /// `replication-offset-checkpoint`.
     pub(crate) high_watermarks: BTreeMap<TopicPartition, Offset>,
 }
@@ -59,12 +64,19 @@ pub(crate) struct Process {
     pub(crate) replicas: BTreeMap<TopicPartition, Replica>,
     /// The metadata applied.
     pub(crate) image: Option<Arc<Image>>,
+    /// The metadata that the replicas follow.
+    applied: Image,
+    config: ReplicaConfig,
+    previous_epoch: Option<BrokerEpoch>,
+    last_epoch: Option<BrokerEpoch>,
     pub(crate) streams: BTreeMap<StreamId, LeaderSession>,
     pub(crate) fetchers: BTreeMap<BrokerId, Fetcher>,
     waiting: BTreeMap<Ticket, Waiting>,
     proposals: BTreeMap<TopicPartition, (u64, IsrProposal)>,
     next_number: u64,
     call: Option<u64>,
+    /// Timers that are set: one of each is enough.
+    armed: BTreeMap<Timer, Mono>,
     /// `minikafka.replica.fetch.max.outstanding` of this life.
     pub(crate) credit: usize,
 }
@@ -77,9 +89,8 @@ enum Waiting {
 
 impl Broker {
     /// A broker with an empty disk that does not run yet.
-    pub(crate) fn new(id: BrokerId, partitions: &[TopicPartition], config: ReplicaConfig) -> Broker {
-        let logs = partitions.iter().map(|at| (*at, ReplicaLog::default())).collect();
-        Broker { id, disk: Disk { logs, ..Disk::default() }, process: None, lives: 0, config }
+    pub(crate) fn new(id: BrokerId, config: ReplicaConfig) -> Broker {
+        Broker { id, disk: Disk::default(), process: None, lives: 0, config }
     }
 
     /// The log of a partition, whether a process has it open or not.
@@ -114,12 +125,17 @@ impl Broker {
             lifecycle: BrokerLifecycle::new(config, cx.now),
             replicas,
             image: None,
+            applied: Image::empty(ClusterId("sim".to_owned())),
+            config: self.config.clone(),
+            previous_epoch: self.disk.clean_shutdown.take(),
+            last_epoch: None,
             streams: BTreeMap::new(),
             fetchers: BTreeMap::new(),
             waiting: BTreeMap::new(),
             proposals: BTreeMap::new(),
             next_number: 0,
             call: None,
+            armed: BTreeMap::new(),
             // Odd lives run ahead, even ones keep to Kafka's loop: both are under test.
             credit: if self.lives % 2 == 1 { 2 } else { 1 },
         });
@@ -144,6 +160,7 @@ impl Broker {
     /// Orderly end: everything is synced and checkpointed.
     pub(crate) fn stop(&mut self) {
         self.checkpoint();
+        self.disk.clean_shutdown = self.process.as_ref().and_then(|process| process.last_epoch);
         self.crash(false);
     }
 
@@ -241,7 +258,7 @@ impl Process {
     fn handle_client(&mut self, id: BrokerId, client: u32, message: Message, cx: &mut Outbox<'_>) {
         match message {
             Message::WhoLeads { partition } => {
-                let leader = self.image.as_ref().and_then(|image| image.partitions.get(&partition)?.leader);
+                let leader = self.image.as_ref().and_then(|image| image.partition(partition)?.leader);
                 cx.send(Node::Client(client), Message::Leads { leader });
             }
             Message::Produce(write) => self.produce(id, client, &write, cx),
@@ -373,13 +390,25 @@ impl Process {
         }
     }
 
+    /// Sets a timer, unless the same is set for an earlier moment already.
+    pub(crate) fn arm(&mut self, at: Mono, timer: Timer, cx: &mut Outbox<'_>) {
+        let at = at.max(cx.now);
+        if self.armed.get(&timer).is_none_or(|armed| *armed > at || *armed < cx.now) {
+            self.armed.insert(timer, at);
+            cx.at(at, timer);
+        }
+    }
+
     fn arm_replica(&mut self, at: TopicPartition, cx: &mut Outbox<'_>) {
         if let Some(wake) = self.replicas.get(&at).and_then(Replica::next_wake) {
-            cx.at(wake, Timer::Replica(at));
+            self.arm(wake, Timer::Replica(at), cx);
         }
     }
 
     fn timer(&mut self, id: BrokerId, timer: Timer, cx: &mut Outbox<'_>) {
+        if self.armed.get(&timer).is_some_and(|at| *at <= cx.now) {
+            self.armed.remove(&timer);
+        }
         match timer {
             Timer::Lifecycle => self.tick_lifecycle(id, cx),
             Timer::Replica(at) => {
@@ -415,7 +444,7 @@ impl Process {
                     self.perform_lifecycle(id, out, cx);
                 }
             }
-            Timer::Checkpoint | Timer::Controller | Timer::Client(_) => {}
+            Timer::Checkpoint | Timer::Controller | Timer::Commit | Timer::Client(_) => {}
         }
     }
 
@@ -464,7 +493,14 @@ impl Process {
         for effect in out {
             match effect {
                 LifecycleEffect::Register { attempt } => {
-                    cx.send(Node::Controller, Message::Register { incarnation: self.incarnation, attempt });
+                    cx.send(
+                        Node::Controller,
+                        Message::Register {
+                            incarnation: self.incarnation,
+                            attempt,
+                            previous_epoch: self.previous_epoch,
+                        },
+                    );
                 }
                 LifecycleEffect::SendHeartbeat(heartbeat) => {
                     let number = self.number();
@@ -472,6 +508,7 @@ impl Process {
                     cx.send(Node::Controller, Message::Heartbeat { number, heartbeat });
                     cx.after(CALL_TIMEOUT, Timer::CallOverdue(number));
                 }
+                LifecycleEffect::Registered { broker_epoch } => self.last_epoch = Some(broker_epoch),
                 LifecycleEffect::GiveUp { .. } => unreachable!("the time allowed is longer than a run"),
                 LifecycleEffect::SeesItself => {
                     // Roles are taken only now that the image holds this life's registration.
@@ -483,7 +520,6 @@ impl Process {
                     self.perform_lifecycle(id, out, cx);
                 }
                 LifecycleEffect::ShutDownNow(_)
-                | LifecycleEffect::Registered { .. }
                 | LifecycleEffect::RegistrationFailed { .. }
                 | LifecycleEffect::HeartbeatRefused { .. }
                 | LifecycleEffect::Unfenced
@@ -491,39 +527,50 @@ impl Process {
             }
         }
         if let Some(wake) = self.lifecycle.next_wake() {
-            cx.at(wake, Timer::Lifecycle);
+            self.arm(wake, Timer::Lifecycle, cx);
         }
     }
 
     fn metadata(&mut self, id: BrokerId, image: &Arc<Image>, cx: &mut Outbox<'_>) {
-        if self.image.as_ref().is_some_and(|have| have.offset >= image.offset) {
+        if self.image.as_ref().is_some_and(|have| have.offset() >= image.offset()) {
             return;
         }
-        let own = image.brokers.get(&id).map(|facts| OwnRegistration {
-            broker_epoch: facts.epoch,
-            fenced: image.fenced.get(&id).copied().unwrap_or(true),
-        });
+        let Some(offset) = image.offset() else { return };
+        let own =
+            image.broker(id).map(|known| OwnRegistration { broker_epoch: known.epoch, fenced: known.fenced });
         self.image = Some(image.clone());
         let mut out = Vec::new();
         let before = self.lifecycle.sees_itself();
-        self.lifecycle.metadata(cx.now, image.offset, own, &mut out);
+        self.lifecycle.metadata(cx.now, offset, own, &mut out);
         if before {
             self.apply(id, image, cx);
         }
         self.perform_lifecycle(id, out, cx);
     }
 
+    /// Carries out what the metadata asks of this broker: delete, lead, follow; then whatever concerns other brokers.
     fn apply(&mut self, id: BrokerId, image: &Arc<Image>, cx: &mut Outbox<'_>) {
-        let all: Vec<TopicPartition> = self.replicas.keys().copied().collect();
-        for at in all {
-            let Some(facts) = image.partitions.get(&at) else { continue };
-            let clocks = cx.clocks();
+        let delta = Delta::between(&self.applied, image);
+        self.applied = Image::clone(image);
+        let plan = local_plan(image, &delta, id);
+        let brokers = brokers_of(image);
+        for (at, local) in plan.lead.iter().chain(&plan.follow) {
+            let replica = self
+                .replicas
+                .entry(*at)
+                .or_insert_with(|| Replica::new(*at, id, ReplicaLog::default(), None, self.config.clone()));
             let mut out = Vec::new();
-            let Some(replica) = self.replicas.get_mut(&at) else { continue };
-            replica.metadata(clocks, facts, &image.brokers, &mut out);
-            replica.brokers_changed(clocks.mono, &image.brokers, &mut out);
-            self.perform(id, at, out, cx);
-            self.arm_replica(at, cx);
+            replica.metadata(cx.clocks(), &PartitionFacts::from(local.state.as_ref()), &brokers, &mut out);
+            self.perform(id, *at, out, cx);
+            self.arm_replica(*at, cx);
+        }
+        if !delta.brokers.is_empty() {
+            for at in self.replicas.keys().copied().collect::<Vec<_>>() {
+                let Some(replica) = self.replicas.get_mut(&at) else { continue };
+                let mut out = Vec::new();
+                replica.brokers_changed(cx.now, &brokers, &mut out);
+                self.perform(id, at, out, cx);
+            }
         }
     }
 

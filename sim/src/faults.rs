@@ -32,9 +32,8 @@ impl Plan {
         world
             .control
             .image()
-            .partitions
-            .values()
-            .all(|facts| facts.isr.len() == facts.replicas.len() && facts.leader.is_some())
+            .partitions()
+            .all(|(_, state)| state.isr.len() == state.replicas.len() && state.leader.is_some())
     }
 
     /// One fault, or its end. Gives the time until the next.
@@ -49,7 +48,7 @@ impl Plan {
         let ids: Vec<BrokerId> = world.brokers.keys().copied().collect();
         let mut id = *world.dice.pick(&ids).expect("three");
         let leaders: Vec<BrokerId> =
-            world.control.image().partitions.values().filter_map(|facts| facts.leader).collect();
+            world.control.image().partitions().filter_map(|(_, state)| state.leader).collect();
         if world.dice.permille(400)
             && let Some(leader) = world.dice.pick(&leaders)
         {
@@ -72,7 +71,7 @@ impl Plan {
             return Ok(pause);
         }
         world.ledger.counts.faults += 1;
-        match world.dice.range(0, 14) {
+        match world.dice.range(0, 15) {
             0 | 1 | 12 | 13 => {
                 world.tell(|| format!("--- broker {id} is killed"));
                 world.brokers.get_mut(&id).expect("known").crash(false);
@@ -97,20 +96,23 @@ impl Plan {
                 world.net.loss = world.dice.range(0, 40);
                 world.tell(|| "--- the network loses messages".to_owned());
             }
+            14 => {
+                world.tell(|| "--- another controller takes over".to_owned());
+                world.step_controller(|control, cx| control.fail_over(cx))?;
+            }
             8 => {
                 world.net.slow = world.dice.range(1, 300_000);
                 world.tell(|| "--- the network is slow".to_owned());
             }
             9 => {
-                let (away, now) = (world.dice.permille(500), world.now);
+                let (away, survive) = (world.dice.permille(500), world.dice.range(0, 4) as usize);
                 world.tell(|| format!("--- the quorum is away: {away}"));
-                world.control.set_away(away, now);
+                world.step_controller(|control, cx| control.set_away(away, survive, cx))?;
             }
             _ => {
                 world.tell(|| "--- the network heals".to_owned());
-                let now = world.now;
                 world.net.heal();
-                world.control.set_away(false, now);
+                world.step_controller(|control, cx| control.set_away(false, 1, cx))?;
             }
         }
         Ok(pause)
@@ -121,10 +123,8 @@ impl Plan {
         if !world.paused.is_empty() || world.brokers.values().any(|broker| broker.process.is_none()) {
             return false;
         }
-        let now = world.now;
         world.net.heal();
-        world.control.set_away(false, now);
-        true
+        world.step_controller(|control, cx| control.set_away(false, 1, cx)).is_ok()
     }
 
     fn start(world: &mut World, id: BrokerId) -> Result<(), String> {

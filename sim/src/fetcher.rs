@@ -77,7 +77,7 @@ impl Process {
             cx.send(Node::Broker(source), Message::Fetch { stream, request });
         }
         if let Some(wake) = fetcher.session.next_wake(cx.now) {
-            cx.at(wake, Timer::Fetcher(source));
+            self.arm(wake, Timer::Fetcher(source), cx);
         }
     }
 
@@ -99,7 +99,7 @@ impl Process {
             }
         }
         cx.send(Node::Broker(source), Message::OpenStream { stream, broker_epoch });
-        cx.after(STREAM_TIMEOUT, Timer::Fetcher(source));
+        self.arm(cx.now.after(STREAM_TIMEOUT), Timer::Fetcher(source), cx);
         self.pump(source, cx);
     }
 
@@ -111,7 +111,8 @@ impl Process {
             fetcher.stream = None;
             cx.send(Node::Broker(source), Message::StreamClosed { stream });
         } else if fetcher.stream.is_some() {
-            cx.at(fetcher.heard.after(STREAM_TIMEOUT), Timer::Fetcher(source));
+            let at = fetcher.heard.after(STREAM_TIMEOUT);
+            self.arm(at, Timer::Fetcher(source), cx);
         }
         self.pump(source, cx);
     }
@@ -207,7 +208,7 @@ impl Process {
                 None => {
                     assert!(answers.is_empty(), "answers without a request");
                     if let Some(deadline) = session.deadline() {
-                        cx.at(deadline, Timer::Serve(stream));
+                        self.arm(deadline, Timer::Serve(stream), cx);
                     }
                     return;
                 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use minikafka_metadata::Image;
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition};
 use minikafka_replication::{ReadLimit, Replica, ReplicaEvent, ReplicaLog, RoleName};
 
 use crate::broker::Broker;
-use crate::message::{Image, Seen};
+use crate::message::Seen;
 use crate::outbox::Note;
 use crate::records::seen;
 
@@ -219,7 +220,8 @@ impl Ledger {
             return Ok(());
         }
         self.held_by_enough(id, at, &fresh, brokers)?;
-        let isr = &image.partitions[&at].isr;
+        let Some(state) = image.partition(at) else { return Ok(()) };
+        let isr = state.isr_set();
         let first = fresh.first().map_or(Offset(0), |record| record.offset);
         for member in isr.iter().filter(|member| **member != id) {
             if self.lost_power.contains_key(member) {
@@ -269,14 +271,14 @@ impl Ledger {
         after: &Image,
         brokers: &BTreeMap<BrokerId, Broker>,
     ) -> Result<(), String> {
-        for (at, facts) in &after.partitions {
-            let old = &before.partitions[at].isr;
-            for member in facts.isr.difference(old) {
+        for (at, state) in after.partitions() {
+            let old = before.partition(at).map(|state| state.isr_set()).unwrap_or_default();
+            for member in state.isr_set().difference(&old) {
                 if self.lost_power.contains_key(member) {
                     continue;
                 }
-                let committed = self.committed.get(at).map_or(&[][..], Vec::as_slice);
-                let Some(log) = brokers[member].log(*at) else { continue };
+                let committed = self.committed.get(&at).map_or(&[][..], Vec::as_slice);
+                let Some(log) = brokers[member].log(at) else { continue };
                 let have = records(log, log.start(), log.end());
                 let complete = have.len() >= committed.len()
                     && committed

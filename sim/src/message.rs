@@ -1,14 +1,11 @@
 //! What travels between the nodes of a simulated cluster.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minikafka_model::{
-    BrokerEpoch, BrokerId, ErrorCode, IncarnationId, LeaderEpoch, MetadataOffset, Offset, TopicPartition,
-};
+use minikafka_metadata::Image;
+use minikafka_model::{BrokerEpoch, BrokerId, ErrorCode, IncarnationId, LeaderEpoch, Offset, TopicPartition};
 use minikafka_replication::{
-    Brokers, FetchedAnswer, Heartbeat, HeartbeatAnswer, IsrAnswer, IsrProposal, LeaderBounds, PartitionFacts,
-    SessionRequest, StreamId,
+    FetchedAnswer, Heartbeat, HeartbeatAnswer, IsrAnswer, IsrProposal, LeaderBounds, SessionRequest, StreamId,
 };
 
 /// A party of the simulation.
@@ -20,19 +17,6 @@ pub(crate) enum Node {
     Controller,
     /// A producer or consumer.
     Client(u32),
-}
-
-/// The committed metadata as brokers see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Image {
-    /// How many changes it holds.
-    pub(crate) offset: MetadataOffset,
-    /// The partitions.
-    pub(crate) partitions: BTreeMap<TopicPartition, PartitionFacts>,
-    /// The registered brokers.
-    pub(crate) brokers: Brokers,
-    /// Which of them are fenced.
-    pub(crate) fenced: BTreeMap<BrokerId, bool>,
 }
 
 /// A write of a client.
@@ -64,7 +48,7 @@ pub(crate) enum Message {
     /// The bounds.
     Bounds { partition: TopicPartition, generation: u64, bounds: Result<LeaderBounds, ErrorCode> },
     /// A broker registers.
-    Register { incarnation: IncarnationId, attempt: u64 },
+    Register { incarnation: IncarnationId, attempt: u64, previous_epoch: Option<BrokerEpoch> },
     /// The answer to a registration.
     Registered { incarnation: IncarnationId, attempt: u64, answer: Result<BrokerEpoch, ErrorCode> },
     /// A broker's heartbeat.

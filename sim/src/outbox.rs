@@ -9,7 +9,7 @@ use crate::dice::Dice;
 use crate::message::{Message, Node};
 
 /// A timer of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// Broker: the lifecycle wants a tick.
     Lifecycle,
@@ -29,6 +29,8 @@ pub(crate) enum Timer {
     Checkpoint,
     /// Controller: sessions are looked at, metadata is sent again.
     Controller,
+    /// Controller: an entry is committed.
+    Commit,
     /// Client: the next thing to do, or a request without an answer.
     Client(u64),
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use minikafka_model::{BrokerId, Mono, PartitionIndex, TopicId, TopicPartition, Uuid};
+use minikafka_model::{BrokerId, Mono, TopicPartition};
 use minikafka_replication::{ReplicaConfig, ReplicaEvent, RoleName};
 
 use crate::broker::Broker;
@@ -117,31 +117,19 @@ impl World {
     /// A cluster of three brokers and two partitions that has not started.
     pub fn new(setup: &Setup) -> World {
         let ids = [BrokerId(1), BrokerId(2), BrokerId(3)];
-        let partitions: Vec<TopicPartition> = (0..2)
-            .map(|n| TopicPartition { topic: TopicId(Uuid(1)), partition: PartitionIndex(n) })
-            .collect();
-        let mut clients = Vec::new();
-        for at in &partitions {
-            for job in [Job::Careful, Job::Careful, Job::Careless, Job::Reader] {
-                clients.push(Client::new(clients.len() as u32, job, *at, ids.to_vec()));
-            }
-        }
         World {
             now: Mono(0),
             queue: BTreeMap::new(),
             order: 0,
             dice: Dice::new(setup.seed),
             net: Net::default(),
-            brokers: ids
-                .iter()
-                .map(|id| (*id, Broker::new(*id, &partitions, setup.config.clone())))
-                .collect(),
-            control: Controllers::new(&ids, &partitions),
-            clients,
+            brokers: ids.iter().map(|id| (*id, Broker::new(*id, setup.config.clone()))).collect(),
+            control: Controllers::new(),
+            clients: Vec::new(),
             ledger: Ledger::default(),
             paused: BTreeMap::new(),
             held: BTreeMap::new(),
-            partitions,
+            partitions: Vec::new(),
             plan: Plan::new(setup.break_budget),
             hash: 0xcbf2_9ce4_8422_2325,
             steps: 0,
@@ -169,9 +157,6 @@ impl World {
         self.step_controller(|control, cx| control.tick(cx))?;
         for id in self.brokers.keys().copied().collect::<Vec<_>>() {
             self.step_broker(id, |broker, cx| broker.start(cx))?;
-        }
-        for n in 0..self.clients.len() {
-            self.step_client(n, |client, cx| client.start(cx))?;
         }
         self.schedule(Mono(2_000_000), Event::Fault);
         let storm_ends = Mono(0).after(setup.stormy);
@@ -277,6 +262,7 @@ impl World {
     fn ring(&mut self, node: Node, timer: Timer) -> Result<(), String> {
         match (node, timer) {
             (Node::Broker(id), timer) => self.step_broker(id, |broker, cx| broker.timer(timer, cx)),
+            (Node::Controller, Timer::Commit) => self.step_controller(|control, cx| control.commit(cx)),
             (Node::Controller, _) => self.step_controller(|control, cx| control.tick(cx)),
             (Node::Client(id), Timer::Client(alarm)) => {
                 self.step_client(id as usize, |client, cx| client.timer(alarm, cx))
@@ -319,7 +305,7 @@ impl World {
         self.notes(notes)
     }
 
-    fn step_controller(
+    pub(crate) fn step_controller(
         &mut self,
         step: impl FnOnce(&mut Controllers, &mut Outbox<'_>),
     ) -> Result<(), String> {
@@ -337,10 +323,28 @@ impl World {
         let image = self.control.image().clone();
         self.ledger.joined(&before, &image, &self.brokers)?;
         self.ledger.lost_power.retain(|id, old_life| {
-            let epoch = image.brokers.get(id).map(|facts| facts.epoch);
-            epoch == *old_life || !image.partitions.values().all(|facts| facts.isr.contains(id))
+            let epoch = image.broker(*id).map(|known| known.epoch);
+            epoch == *old_life || !image.partitions().all(|(_, state)| state.isr.contains(id))
         });
-        self.notes(notes)
+        self.notes(notes)?;
+        self.start_clients()
+    }
+
+    /// Clients begin when the topic is there.
+    fn start_clients(&mut self) -> Result<(), String> {
+        if !self.partitions.is_empty() {
+            return Ok(());
+        }
+        self.partitions = self.control.partitions();
+        let brokers: Vec<BrokerId> = self.brokers.keys().copied().collect();
+        for at in self.partitions.clone() {
+            for job in [Job::Careful, Job::Careful, Job::Careless, Job::Reader] {
+                let n = self.clients.len();
+                self.clients.push(Client::new(n as u32, job, at, brokers.clone()));
+                self.step_client(n, |client, cx| client.start(cx))?;
+            }
+        }
+        Ok(())
     }
 
     fn step_client(
@@ -373,7 +377,7 @@ impl World {
                 }
             }
             if let Note::SequenceRefused { partition, broker, .. } = &note
-                && self.control.image().partitions[partition].leader != Some(*broker)
+                && self.control.image().partition(*partition).and_then(|state| state.leader) != Some(*broker)
             {
                 // An old leader that does not know of its successor lacks what the successor took.
                 continue;
@@ -445,7 +449,7 @@ impl World {
 
     /// The power of a broker fails: what was not synced is lost with the process.
     pub(crate) fn power_fails(&mut self, id: BrokerId) {
-        let epoch = self.control.image().brokers.get(&id).map(|facts| facts.epoch);
+        let epoch = self.control.image().broker(id).map(|known| known.epoch);
         self.ledger.lost_power.insert(id, epoch);
         self.brokers.get_mut(&id).expect("known").crash(true);
     }
@@ -460,7 +464,7 @@ impl World {
         self.tell(|| "--- healed".to_owned());
         self.healed = true;
         self.net.heal();
-        self.control.set_away(false, self.now);
+        self.step_controller(|control, cx| control.set_away(false, 0, cx))?;
         for id in self.paused.keys().copied().collect::<Vec<_>>() {
             self.resume(id);
         }
@@ -486,7 +490,7 @@ impl World {
             return Ok(());
         }
         for at in self.partitions.clone() {
-            let facts = self.control.image().partitions[&at].clone();
+            let Some(facts) = self.control.image().partition(at).cloned() else { continue };
             if facts.leader.is_none() || facts.isr.len() != facts.replicas.len() {
                 return Err(format!(
                     "L1, L2: after healing {at} has leader {:?} and ISR {:?}",

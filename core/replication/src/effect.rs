@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch, Ticket};
+use minikafka_model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, PartitionEpoch, Ticket};
 
 use crate::{ProduceDone, ReplicaEvent};
 
@@ -86,4 +86,20 @@ pub enum IsrAnswer {
     AwaitMetadata,
     /// Anything else, a time-out or a lost connection included: the same change is sent again.
     TryAgain,
+}
+
+impl IsrAnswer {
+    /// What an error of the controller means for the proposal (Kafka semantics 2.7).
+    pub const fn of_code(code: ErrorCode) -> IsrAnswer {
+        match code {
+            ErrorCode::OperationNotAttempted | ErrorCode::IneligibleReplica => IsrAnswer::NotApplied,
+            ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::UnknownTopicId
+            | ErrorCode::FencedLeaderEpoch
+            | ErrorCode::InvalidUpdateVersion
+            | ErrorCode::InvalidRequest
+            | ErrorCode::NewLeaderElected => IsrAnswer::AwaitMetadata,
+            _ => IsrAnswer::TryAgain,
+        }
+    }
 }

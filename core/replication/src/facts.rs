@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minikafka_metadata::{BrokerRegistration, Image, PartitionState};
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch};
 
 /// What the committed metadata says of one partition.
@@ -41,3 +42,30 @@ pub struct BrokerFacts {
 
 /// The registered brokers. A broker that is absent is not eligible.
 pub type Brokers = BTreeMap<BrokerId, BrokerFacts>;
+
+impl From<&PartitionState> for PartitionFacts {
+    fn from(state: &PartitionState) -> PartitionFacts {
+        PartitionFacts {
+            replicas: state.replicas.clone(),
+            isr: state.isr_set(),
+            leader: state.leader,
+            leader_epoch: state.leader_epoch,
+            partition_epoch: state.partition_epoch,
+            recovery: match state.recovery {
+                minikafka_metadata::Recovery::Recovered => Recovery::Recovered,
+                minikafka_metadata::Recovery::Recovering => Recovery::Recovering,
+            },
+        }
+    }
+}
+
+impl From<&BrokerRegistration> for BrokerFacts {
+    fn from(registration: &BrokerRegistration) -> BrokerFacts {
+        BrokerFacts { epoch: registration.epoch, eligible: registration.is_active() }
+    }
+}
+
+/// The registered brokers of an image.
+pub fn brokers_of(image: &Image) -> Brokers {
+    image.brokers().iter().map(|(id, registration)| (*id, BrokerFacts::from(registration.as_ref()))).collect()
+}

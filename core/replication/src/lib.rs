@@ -39,7 +39,7 @@ pub use config::ReplicaConfig;
 pub use consumer::{ConsumerAnswer, ConsumerAsk, EpochEndAnswer, OffsetAnswer, OffsetSpec};
 pub use effect::{Effect, IsrAnswer, IsrProposal, StreamId};
 pub use event::ReplicaEvent;
-pub use facts::{BrokerFacts, Brokers, PartitionFacts, Recovery};
+pub use facts::{BrokerFacts, Brokers, PartitionFacts, Recovery, brokers_of};
 pub use follower::{Ask, Fetched, FetchedAnswer, LeaderBounds, Next};
 pub use follower_session::{FetchLimits, FollowerSession};
 pub use isr::{Isr, IsrState};
