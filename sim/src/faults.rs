@@ -2,8 +2,8 @@
 //! is away.
 //!
 //! **The fault budget.** Without ELR (which comes later) the last member of an ISR stays in it, so a power loss is survived only if
-//! the other members stay: power fails on one broker, at a moment when every ISR is full, and until every ISR is full again no
-//! other broker is crashed, paused or cut off. Everything else may happen at any time: kills of any broker (what it wrote stays),
+//! the other members stay: power fails on one broker, at a moment when every ISR is full of lives that run and nothing else was
+//! wrong for longer than a session, and until every ISR is full again no other broker is crashed, paused or cut off. Everything else may happen at any time: kills of any broker (what it wrote stays),
 //! pauses, cut links in one direction or both, lossy and slow networks, a quorum that is away.
 
 use std::collections::VecDeque;
@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use minikafka_model::BrokerId;
 
+use crate::broker::Broker;
+use crate::control::SESSION;
 use crate::message::Node;
 use crate::world::World;
 
@@ -21,19 +23,26 @@ pub(crate) struct Plan {
     broken: bool,
     /// A broker lost power and is not back in every ISR yet.
     careful: Option<BrokerId>,
+    /// Whose power fails next.
+    next_victim: Option<BrokerId>,
 }
 
 impl Plan {
     pub(crate) fn new(break_budget: bool) -> Plan {
-        Plan { break_budget, broken: false, careful: None }
+        Plan { break_budget, broken: false, careful: None, next_victim: None }
     }
 
+    /// Every ISR is full, by the lives that run now.
     fn whole(world: &World) -> bool {
-        world
-            .control
-            .image()
-            .partitions()
-            .all(|(_, state)| state.isr.len() == state.replicas.len() && state.leader.is_some())
+        let image = world.control.image();
+        let present = |id: &BrokerId, broker: &Broker| {
+            let epoch = broker.process.as_ref().and_then(|process| process.lifecycle.broker_epoch());
+            image.broker(*id).is_some_and(|known| known.is_active() && Some(known.epoch) == epoch)
+        };
+        world.brokers.iter().all(|(id, broker)| present(id, broker))
+            && image
+                .partitions()
+                .all(|(_, state)| state.isr.len() == state.replicas.len() && state.leader.is_some())
     }
 
     /// One fault, or its end. Gives the time until the next.
@@ -53,6 +62,15 @@ impl Plan {
             && let Some(leader) = world.dice.pick(&leaders)
         {
             id = *leader;
+        }
+        if let Some(victim) = world.plan().next_victim.take() {
+            if Plan::whole(world) {
+                world.plan().careful = Some(victim);
+                world.tell(|| format!("--- broker {victim} loses power"));
+                world.power_fails(victim);
+                world.connections_closed(victim);
+            }
+            return Ok(pause);
         }
         if let Some(victim) = world.plan().careful {
             // Only the victim is started again; everything else waits until it is back.
@@ -78,10 +96,9 @@ impl Plan {
                 world.connections_closed(id);
             }
             2 if Plan::whole(world) && Plan::calm(world) => {
-                world.plan().careful = Some(id);
-                world.tell(|| format!("--- broker {id} loses power"));
-                world.power_fails(id);
-                world.connections_closed(id);
+                // The power fails after a time without other faults, if everything is whole then.
+                world.plan().next_victim = Some(id);
+                return Ok(SESSION * 3 / 2);
             }
             3 => {
                 world.tell(|| format!("--- broker {id} is paused"));

@@ -14,6 +14,8 @@ const NEEDS_A_STORY: &[SeededBug] = &[
     SeededBug::StaleAnswerApplied,
     // The controllers raise a leader epoch only with another leader between.
     SeededBug::ProgressKept,
+    // Nobody is sent to a leader of another epoch for longer than a message is under way, and a verified prefix is one in any epoch.
+    SeededBug::FetchNotFenced,
     // Producers that never rest write the first record of an epoch at once, which records its start too.
     SeededBug::EpochNotAssigned,
 ];
