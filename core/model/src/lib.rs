@@ -1,6 +1,7 @@
 //! The words of minikafka: ids, offsets, epochs, time, error codes, record batches and typed configuration.
 
 pub mod batch;
+pub mod config;
 mod error_code;
 mod ids;
 mod time;
