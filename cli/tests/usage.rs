@@ -111,6 +111,24 @@ fn base_with_second_broker_port_taken() -> (u16, TcpListener) {
 }
 
 #[test]
+fn up_names_every_bad_setting_and_makes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let words =
+        ["up", "--data-dir", &data.to_string_lossy(), "-X", "min.insync.replica=2", "-X", "num.partitions=x"];
+    let output = minikafka(&words);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("did you mean min.insync.replicas?"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("Invalid value x for configuration num.partitions"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(stderr(&output).matches("num.partitions").count(), 1, "once, not once per node");
+    assert!(!data.exists());
+}
+
+#[test]
 fn up_touches_nothing_of_somebody_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let cat = folder.path().join("cat.jpg");

@@ -9,8 +9,12 @@ mod layout;
 mod supervise;
 mod tell;
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
+
+use minikafka_model::ClusterId;
+use minikafka_node::ConfigProblems;
 
 use crate::args::Up;
 use crate::failure::{Failure, Outcome};
@@ -28,6 +32,7 @@ pub(crate) fn run(asked: &Up) -> Outcome {
     let begun = Instant::now();
     let found = data_dir::look(&asked.data_dir)?;
     let shape = shape(asked, &found)?;
+    check_config(asked, shape)?;
     let data = DataDir::hold(&asked.data_dir)?;
     // What the directory holds may have changed until the lock was ours.
     let found = data_dir::look(data.path())?;
@@ -84,6 +89,28 @@ fn shape(asked: &Up, found: &Found) -> Outcome<Shape> {
         .hint("leave the numbers out to start it as it is, choose another --data-dir, or begin anew with --fresh")),
         _ => Ok(shape),
     }
+}
+
+/// The configuration must be good for every kind of node; what it says without effect is told once.
+fn check_config(asked: &Up, shape: Shape) -> Outcome {
+    let nodes = layout::nodes(shape, asked.base_port, &asked.data_dir);
+    // Any id does: it only has to be there.
+    let cluster = ClusterId("new".to_owned());
+    let (mut problems, mut notes) = (BTreeSet::new(), BTreeSet::new());
+    for node in &nodes {
+        let text = layout::properties(node, &nodes, &cluster, &[]);
+        let name = format!("{node}, as generated");
+        match minikafka_node::load_config_text(&name, &text, std::env::vars(), &asked.set) {
+            Ok(loaded) => notes.extend(loaded.notes.iter().map(ToString::to_string)),
+            Err(ConfigProblems(found)) => problems.extend(found),
+        }
+    }
+    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let problems: Vec<String> = problems.into_iter().collect();
+    Err(Failure::usage(problems.join("\n       ")))
 }
 
 /// Every port of the cluster must be free, so that no node fails half-way.
