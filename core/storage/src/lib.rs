@@ -7,6 +7,7 @@ mod checkpoint;
 mod config;
 mod directory;
 mod disk;
+pub mod dump;
 mod epoch_history;
 mod error;
 mod log;

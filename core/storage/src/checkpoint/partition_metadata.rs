@@ -39,7 +39,11 @@ pub(crate) fn partition_metadata_from_text(path: &Path, text: &str) -> Result<To
                 topic = Some(TopicId(id));
             }
             _ => {
-                return Err(malformed(path, line_number, format!("'{line}' is neither version nor topic_id")));
+                return Err(malformed(
+                    path,
+                    line_number,
+                    format!("'{line}' is neither version nor topic_id"),
+                ));
             }
         }
     }

@@ -10,8 +10,8 @@ use minikafka_model::batch::{BatchHeader, split_batches};
 use minikafka_model::{LeaderEpoch, Offset, WallMs};
 
 use super::*;
-use crate::testing::{EPOCH_MS, batch};
 use crate::SimDisk;
+use crate::testing::{EPOCH_MS, batch};
 
 const DIR: &str = "/data/t-0";
 
