@@ -77,15 +77,25 @@ impl CompressionType {
         }
     }
 
-    /// Compresses.
+    /// Compresses at the codec's own level.
     ///
     /// # Errors
     /// The codec's, which memory alone can cause.
     pub fn compress(self, plain: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.compress_at(None, plain)
+    }
+
+    /// Compresses at a level of the codec (gzip 1 to 9, zstd -7 to 22); snappy and lz4 have none here.
+    ///
+    /// # Errors
+    /// The codec's: a level it does not have.
+    pub fn compress_at(self, level: Option<i32>, plain: &[u8]) -> std::io::Result<Vec<u8>> {
         match self {
             CompressionType::None => Ok(plain.to_vec()),
             CompressionType::Gzip => {
-                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                let level = level.and_then(|level| u32::try_from(level).ok()).filter(|level| *level <= 9);
+                let level = level.map_or_else(flate2::Compression::default, flate2::Compression::new);
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
                 encoder.write_all(plain)?;
                 encoder.finish()
             }
@@ -95,7 +105,9 @@ impl CompressionType {
                 encoder.write_all(plain)?;
                 encoder.finish().map_err(std::io::Error::other)
             }
-            CompressionType::Zstd => zstd::encode_all(plain, zstd::DEFAULT_COMPRESSION_LEVEL),
+            CompressionType::Zstd => {
+                zstd::encode_all(plain, level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL))
+            }
         }
     }
 

@@ -181,20 +181,20 @@ impl Iterator for Records {
     }
 }
 
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Cursor<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
 }
 
 impl Cursor<'_> {
-    fn byte(&mut self) -> Option<u8> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
     /// A zig-zag number of at most ten bytes.
-    fn varint(&mut self) -> Option<i64> {
+    pub(super) fn varint(&mut self) -> Option<i64> {
         let mut value: u64 = 0;
         for shift in (0..70).step_by(7) {
             let byte = self.byte()?;

@@ -10,16 +10,16 @@ use super::BatchError;
 use super::header::{BatchHeader, TimestampType, set_max_timestamp, set_offset_and_epoch};
 
 /// As a client sent it: exactly one batch of format 2, nothing more is known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {}
 /// Checked and in its final form but for offset and epoch.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checked {}
 /// With its offset and the leader's epoch: ready for the leader's log.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assigned {}
 /// From the leader, checksum verified: ready for a follower's log.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replicated {}
 
 /// The stages that may be appended to a log.
