@@ -5,24 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use minikafka_model::config::{ConfigSource, Resolved};
 use minikafka_model::{ControllerId, ErrorCode};
 
+use crate::key_rules::KeyRules;
 use crate::seeded::Faults;
-
-/// Where an effective value comes from (numbers as in DescribeConfigs, Kafka semantics 6.9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConfigSource {
-    /// The topic's own value.
-    Topic = 1,
-    /// A broker's dynamic value.
-    Broker = 2,
-    /// The dynamic default of all brokers.
-    ClusterDefault = 3,
-    /// The node's file, environment or command line.
-    Static = 4,
-    /// Built in.
-    Default = 5,
-}
 
 /// One effective configuration value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +95,21 @@ pub struct ControlConfig {
 }
 
 impl ControlConfig {
+    /// The settings of the controller with this configuration.
+    pub fn of(id: ControllerId, config: &Arc<Resolved>) -> ControlConfig {
+        let int = |key| i32::try_from(config.int(key)).unwrap_or(i32::MAX);
+        ControlConfig {
+            session_timeout: config.millis("broker.session.timeout.ms"),
+            default_partitions: int("num.partitions"),
+            default_replication_factor: int("default.replication.factor"),
+            delete_topic_enable: config.flag("delete.topic.enable"),
+            unclean_interval: config.millis("unclean.leader.election.interval.ms"),
+            auto_rebalance: config.flag("auto.leader.rebalance.enable"),
+            rebalance_interval: config.seconds("leader.imbalance.check.interval.seconds"),
+            ..ControlConfig::new(id, Arc::new(KeyRules::new(Arc::clone(config))))
+        }
+    }
+
     /// Kafka's defaults.
     pub fn new(id: ControllerId, rules: Arc<dyn ConfigRules>) -> ControlConfig {
         ControlConfig {

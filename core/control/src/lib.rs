@@ -24,6 +24,7 @@ mod event;
 mod feature;
 mod heartbeat;
 mod isr_edit;
+mod key_rules;
 mod placement;
 mod producer_ids;
 mod reassignment;
@@ -45,12 +46,13 @@ pub use command::{
     KeyedOps, KeyedValues, NamedResource, NewIsr, NewPartitions, NewTopic, PartitionName, ReassignPartitions,
     Reassignment, RegisterBroker, TopicSelector, UpdateFeatures, UpgradeType,
 };
-pub use config::{ConfigEntry, ConfigRefusal, ConfigRules, ConfigSource, ControlConfig};
+pub use config::{ConfigEntry, ConfigRefusal, ConfigRules, ControlConfig};
 pub use control::{Control, Decision, Moment};
 pub use dice::Dice;
 pub use election::{Change, Elected, ElectionKind, ElectionRules, Wish, change_partition};
 pub use event::ControlEvent;
 pub use feature::{FEATURES, FeatureRange, METADATA_VERSION_LEVEL, bootstrap_records};
+pub use key_rules::KeyRules;
 pub use placement::{Candidate, PlacementError, place};
 pub use producer_ids::PRODUCER_ID_BLOCK;
 pub use seeded::{Faults, SeededBug};

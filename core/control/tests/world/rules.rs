@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use minikafka_control::{ConfigEntry, ConfigRefusal, ConfigRules, ConfigSource};
+use minikafka_control::{ConfigEntry, ConfigRefusal, ConfigRules};
 use minikafka_model::ErrorCode;
+use minikafka_model::config::ConfigSource;
 
 /// Topic keys with their defaults.
 const TOPIC_KEYS: [(&str, &str); 4] = [
