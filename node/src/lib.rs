@@ -3,11 +3,13 @@
 //! Nothing here knows which role it serves. The one room where `unsafe` is allowed, for two calls of the C library.
 
 mod clock;
+mod dir_lock;
 mod event_ring;
 mod faults;
 mod http;
 mod load_config;
 mod memory;
+mod os_disk;
 mod parent;
 mod properties;
 mod ready_file;
@@ -16,11 +18,13 @@ mod telemetry;
 mod threads;
 
 pub use clock::Clock;
+pub use dir_lock::{DirLock, DirLockError, LOCK_FILE};
 pub use event_ring::{EventRing, Told};
 pub use faults::{Action, Blocked, Direction, Fault, FaultKind, FaultSpec, Faults, ListedFault};
 pub use http::{HttpServer, Surface};
 pub use load_config::{ConfigProblems, LoadedConfig, load_config, load_config_text};
 pub use memory::raise_malloc_thresholds;
+pub use os_disk::OsDisk;
 pub use parent::end_with_parent;
 pub use ready_file::{ReadyFile, ReadyFileError};
 pub use shutdown::Shutdown;
