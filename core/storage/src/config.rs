@@ -17,6 +17,8 @@ pub struct LogConfig {
     pub retention_bytes: Option<u64>,
     /// Whether `cleanup.policy` names `delete`: only then retention by time and size applies.
     pub delete: bool,
+    /// Whether `cleanup.policy` names `compact`: only then offsets may be missing between segments.
+    pub compact: bool,
     /// `file.delete.delay.ms`: how long a deleted file stays with the suffix `.deleted`.
     pub file_delete_delay_ms: u64,
     /// `flush.messages`: a sync is due after so many records; `None` leaves it to the system.
@@ -38,6 +40,7 @@ impl Default for LogConfig {
             retention_ms: Some(7 * 24 * 3_600_000),
             retention_bytes: None,
             delete: true,
+            compact: false,
             file_delete_delay_ms: 60_000,
             flush_messages: None,
             preallocate: false,

@@ -74,6 +74,14 @@ impl EpochHistory {
         after.checked_sub(1).map(|at| self.entries[at].epoch)
     }
 
+    /// Whether a batch of `epoch` at `base` is what the history says; what lies before its first entry was cut off at the log start.
+    pub(crate) fn knows(&self, epoch: LeaderEpoch, base: Offset) -> bool {
+        match self.entries.first() {
+            Some(first) if base < first.start => epoch <= first.epoch,
+            _ => self.epoch_at(base) == Some(epoch),
+        }
+    }
+
     /// The log now ends at `end`: drops entries that begin there or later. Returns whether anything changed.
     pub fn truncate_end(&mut self, end: Offset) -> bool {
         let keep = self.entries.partition_point(|entry| entry.start < end);

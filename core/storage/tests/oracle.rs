@@ -164,6 +164,7 @@ fn a_folder_that_was_stopped_in_order_is_trusted_and_stays_as_it_is() {
     for (topic, start, end, history) in expected {
         let (log, report) = open(&directory, &contents, topic);
         assert_eq!(report.scanned_segments, 0, "{topic} is trusted");
+        assert_eq!(report.epochs_rebuilt, None, "{topic}");
         assert_eq!((log.start_offset(), log.end_offset()), (Offset(start), Offset(end)), "{topic}");
         assert_eq!(epochs(&log), history, "{topic}");
         assert_eq!(report.high_watermark, Some(Offset(end)), "{topic}");

@@ -20,7 +20,7 @@ use crate::producer::ProducerStates;
 use crate::segment::Segment;
 use crate::segment::names::{DELETED, SegmentFile};
 use crate::segment::tail::{Tail, is_prepared};
-use crate::segment::walk::WalkError;
+use crate::segment::walk::{Place, WalkError};
 
 /// What the checkpoints and the last stop say of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,9 @@ impl Log {
         let checked = found.check(&config, &opening, recovery_point, &mut report)?;
         let mut log = Log::assemble(disk, &dir, config, checked, &opening)?;
         log.truncation_noted = note.is_some();
+        if opening.clean {
+            log.drop_truncation_note()?;
+        }
         log.recovery_point = if opening.clean { log.end } else { recovery_point.min(log.end) };
         log.take_up_start(&opening, &mut report)?;
         log.take_up_producers(&opening, &mut report)?;
@@ -189,6 +192,13 @@ impl Found {
         let mut scans: Vec<Scanned> = Vec::new();
         let mut end = Offset::ZERO;
         for segment in &self.segments[first..] {
+            if let Some(last) = scans.last_mut()
+                && segment.base > end
+                && !config.compact
+            {
+                gap(last, &self.segments[first + report.scanned_segments - 1], segment.base, recovery_point)?;
+                break;
+            }
             let scanned = scan(segment, config.index_interval_bytes, end, recovery_point)?;
             report.scanned_segments += 1;
             report.scanned_bytes += scanned.end.position;
@@ -304,14 +314,13 @@ impl Found {
             let newest = &self.segments[first - 1];
             let largest = newest.place_at(newest.size()).map_err(WalkError::unreadable)?;
             if let Some((_, header)) = newest.locate(Offset(largest.offset.0 - 1))?
-                && header.leader_epoch.is_some()
-                && history.epoch_at(header.base_offset) != header.leader_epoch
+                && header.leader_epoch.is_some_and(|epoch| !history.knows(epoch, header.base_offset))
             {
                 return Ok(Err("it does not know the epoch of the newest batch".to_owned()));
             }
         }
         for (epoch, base) in scans.iter().flat_map(|scanned| &scanned.epochs) {
-            if history.epoch_at(*base) == Some(*epoch) {
+            if history.knows(*epoch, *base) {
                 continue;
             }
             if history.last_epoch().is_some_and(|last| last >= *epoch) {
@@ -321,6 +330,32 @@ impl Found {
         }
         Ok(Ok(changed))
     }
+}
+
+/// The end of a segment that was not synced is missing while a later segment is there: what follows is cut off. (Kafka takes such a
+/// log as it is; only compaction leaves gaps, and what is compacted was synced.)
+fn gap(
+    scanned: &mut Scanned,
+    segment: &Segment,
+    next: Offset,
+    recovery_point: Offset,
+) -> Result<(), LogError> {
+    let Place { position, offset } = scanned.end;
+    let why = format!("the segment ends and the next one begins at offset {next}");
+    if offset < recovery_point {
+        let damage = Damage { path: segment.path.clone(), position, offset, why };
+        return Err(LogError::Damaged { recovery_point, damage });
+    }
+    scanned.torn = Some(TornTail {
+        path: segment.path.clone(),
+        position,
+        offset,
+        bytes: 0,
+        why,
+        batches_follow: true,
+        later_segments: Vec::new(),
+    });
+    Ok(())
 }
 
 /// Whether the indexes and the batches behind the last index entry of the newest segment hold together.

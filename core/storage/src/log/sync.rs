@@ -190,8 +190,7 @@ impl Log {
         });
         plan.paths.extend(indexes.into_iter().chain([snapshot]));
         plan.dir = Some(self.dir.to_path_buf());
-        let synced = plan.run()?;
-        self.drop_truncation_note()?;
-        Ok(synced.upto)
+        // A note of a truncation stays until the recovery point is known to be checkpointed: the next clean start drops it.
+        plan.run().map(|synced| synced.upto)
     }
 }

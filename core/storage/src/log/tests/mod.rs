@@ -1,6 +1,8 @@
 //! One log on a disk in memory.
 
 mod append;
+mod retention;
+mod truncation;
 
 use std::path::Path;
 use std::sync::Arc;
