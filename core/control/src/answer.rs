@@ -73,6 +73,8 @@ pub enum Answer {
 /// What the controller did by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
+    /// Wrote the feature levels of a new cluster.
+    NewCluster,
     /// Fenced a broker whose session had ended.
     Fenced(BrokerId),
     /// Looked for leaders of leaderless partitions where unclean elections are allowed.

@@ -1,6 +1,6 @@
 //! What the active controller does without being asked: fencing, unclean elections, moving leaderships back.
 
-use minikafka_metadata::BrokerRegistration;
+use minikafka_metadata::{BrokerRegistration, Image, METADATA_VERSION};
 use minikafka_model::{BrokerId, Mono, TopicPartition};
 
 use crate::answer::{Answer, Background};
@@ -18,14 +18,26 @@ impl Control {
     /// # Panics
     /// If the decision breaks an invariant of the metadata: the process has to stop before it is written.
     pub fn tick(&mut self, at: &Moment) -> Option<Decision> {
-        self.sweep(at).or_else(|| self.unclean_elections(at)).or_else(|| self.rebalance(at))
+        let first = self.begin_cluster(at);
+        first.or_else(|| self.sweep(at)).or_else(|| self.unclean_elections(at)).or_else(|| self.rebalance(at))
     }
 
     /// When [`Control::tick`] has something to look at; none while this controller is not active.
     pub fn next_wake(&self) -> Option<Mono> {
         let active = self.active.as_ref()?;
+        if is_new(&active.image) {
+            return Some(Mono::default());
+        }
         let rebalance = self.config.auto_rebalance.then_some(active.next_rebalance);
         [Some(active.next_sweep), Some(active.next_unclean), rebalance].into_iter().flatten().min()
+    }
+
+    /// The first decision of a new cluster: what its features are.
+    fn begin_cluster(&mut self, at: &Moment) -> Option<Decision> {
+        let active = self.active.as_mut().filter(|active| is_new(&active.image))?;
+        let mut draft = Draft::new(&self.config, at, active.image.clone());
+        draft.set_features_of_new_cluster();
+        Some(active.settle(at, draft, Answer::Background(Background::NewCluster)))
     }
 
     fn sweep(&mut self, at: &Moment) -> Option<Decision> {
@@ -86,6 +98,11 @@ impl Control {
         let decision = active.settle(at, draft, Answer::Background(Background::PreferredElections));
         something.then_some(decision)
     }
+}
+
+/// Nothing was ever decided in this cluster.
+fn is_new(image: &Image) -> bool {
+    image.feature(METADATA_VERSION) == 0
 }
 
 impl Draft<'_> {

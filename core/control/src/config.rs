@@ -88,6 +88,8 @@ pub struct ControlConfig {
     pub auto_rebalance: bool,
     /// `leader.imbalance.check.interval.seconds`.
     pub rebalance_interval: Duration,
+    /// The level of `eligible.leader.replicas.version` that a new cluster gets; an old one keeps its own.
+    pub elr_of_new_cluster: u16,
     /// The configuration keys.
     pub rules: Arc<dyn ConfigRules>,
     /// Faults planted for a test of the tests: none.
@@ -121,6 +123,7 @@ impl ControlConfig {
             unclean_interval: Duration::from_secs(300),
             auto_rebalance: true,
             rebalance_interval: Duration::from_secs(300),
+            elr_of_new_cluster: 0,
             rules,
             faults: Faults::default(),
         }

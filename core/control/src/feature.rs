@@ -31,7 +31,8 @@ pub const FEATURES: [FeatureRange; 2] = [
     FeatureRange { name: METADATA_VERSION, min: METADATA_VERSION_LEVEL, max: METADATA_VERSION_LEVEL },
 ];
 
-/// The first entry of a new cluster: its feature levels. `elr` is the level of `eligible.leader.replicas.version`.
+/// The feature levels of a new cluster, as [`crate::Control::tick`] decides them first of all; for tests that begin with a cluster.
+/// `elr` is the level of `eligible.leader.replicas.version`.
 pub fn bootstrap_records(elr: u16) -> Vec<Record> {
     vec![
         Record::FeatureLevel { name: METADATA_VERSION.to_owned(), level: METADATA_VERSION_LEVEL },
@@ -96,17 +97,25 @@ impl Draft<'_> {
         Ok(())
     }
 
+    pub(crate) fn set_features_of_new_cluster(&mut self) {
+        self.set_feature(METADATA_VERSION, METADATA_VERSION_LEVEL);
+        self.set_feature(ELIGIBLE_LEADER_REPLICAS, self.config.elr_of_new_cluster);
+    }
+
     fn set_feature(&mut self, name: &str, level: u16) {
+        let before = self.image.feature(name);
         self.put(Record::FeatureLevel { name: name.to_owned(), level });
         self.tell(ControlEvent::FeatureLevel { feature: name.to_owned(), level });
-        if name == ELIGIBLE_LEADER_REPLICAS {
-            if level == 0 {
+        match (name == ELIGIBLE_LEADER_REPLICAS, before, level) {
+            (true, 1.., 0) => {
                 self.list_one_in_empty_isrs();
                 self.put(Record::ClearElr { topic: None });
-            } else {
+            }
+            (true, 0, 1..) => {
                 self.pin_min_isr();
                 self.empty_isrs_of_the_leaderless();
             }
+            _ => {}
         }
     }
 

@@ -4,12 +4,14 @@
 mod world;
 
 use minikafka_control::{
-    AlterPartition, Answer, Command, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders,
+    AlterPartition, Answer, Command, Control, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders,
     ElectionKind, Faults, FeatureUpdate, IsrMember, NewIsr, NewPartitions, NewTopic, PartitionName,
     ReassignPartitions, Reassignment, TopicSelector, UpdateFeatures, UpgradeType,
 };
-use minikafka_metadata::{Delta, Record, decode_snapshot, encode_snapshot};
-use minikafka_model::{BrokerId, ErrorCode, LeaderEpoch, Mono, PartitionEpoch, TopicPartition};
+use minikafka_metadata::{
+    ConfigResource, Delta, Image, METADATA_VERSION, Record, decode_snapshot, encode_snapshot,
+};
+use minikafka_model::{BrokerId, ClusterId, ErrorCode, LeaderEpoch, Mono, PartitionEpoch, TopicPartition};
 use proptest::prelude::*;
 use world::World;
 
@@ -161,7 +163,7 @@ fn proposal(world: &World, which: u32, members: u8, old: u8, recovering: bool) -
 }
 
 /// M3: an accepted ISR was built on the very epochs that were committed, and all of its members are alive.
-fn check_accepted(world: &World, step: &Step, before: &minikafka_metadata::Image, answer: &Answer) {
+fn check_accepted(world: &World, step: &Step, before: &Image, answer: &Answer) {
     let (Answer::AlteredPartitions(results), Step::Isr { old, .. }) = (answer, step) else { return };
     for result in results {
         let Ok(outcome) = &result.outcome else { continue };
@@ -256,6 +258,26 @@ fn a_command_after_its_deadline_decides_nothing() {
     assert!(
         matches!(decision.answer, Answer::Refused(refusal) if refusal.code == ErrorCode::RequestTimedOut)
     );
+}
+
+#[test]
+fn a_new_cluster_begins_with_its_features() {
+    for (elr, min_isr) in [(0, None), (1, Some("1"))] {
+        let mut config = world::config(Faults::default());
+        config.elr_of_new_cluster = elr;
+        let mut control = Control::new(config);
+        let empty = Image::empty(ClusterId("new".into()));
+        control.activate(Mono(0), empty);
+        assert_eq!(control.next_wake(), Some(Mono(0)), "it is due at once");
+        let at = World::new(Faults::default()).moment();
+        let decision = control.tick(&at).expect("the first decision");
+        assert!(decision.records.iter().all(|r| !matches!(r, Record::ClearElr { .. })));
+        let image = control.image().expect("active");
+        assert!(image.feature(METADATA_VERSION) > 0);
+        assert_eq!(image.elr_enabled(), elr == 1);
+        assert_eq!(image.config(ConfigResource::ClusterDefault, "min.insync.replicas"), min_isr);
+        assert!(control.tick(&at).is_none(), "once");
+    }
 }
 
 #[test]
