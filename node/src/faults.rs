@@ -93,6 +93,7 @@ pub struct Fault {
     /// As asked for.
     pub spec: FaultSpec,
     until: Instant,
+    bitten: u64,
 }
 
 /// A fault as `GET /v1/faults` lists it.
@@ -105,6 +106,8 @@ pub struct ListedFault {
     pub spec: FaultSpec,
     /// Milliseconds until it ends by itself.
     pub expires_in_ms: u64,
+    /// What it has disturbed so far: messages, appends, rounds of a fetcher. Zero where it is aimed at nothing that moves.
+    pub bitten: u64,
 }
 
 /// What was to pass was dropped by a fault.
@@ -167,7 +170,12 @@ impl Faults {
         }
         table.next_id += 1;
         let id = table.next_id;
-        table.faults.push(Fault { id, until: Instant::now() + Duration::from_millis(spec.for_ms), spec });
+        table.faults.push(Fault {
+            id,
+            until: Instant::now() + Duration::from_millis(spec.for_ms),
+            spec,
+            bitten: 0,
+        });
         self.any.store(true, Ordering::Release);
         drop(table);
         self.changed.notify_waiters();
@@ -195,7 +203,7 @@ impl Faults {
         table
             .faults
             .iter()
-            .map(|f| ListedFault { id: f.id, spec: f.spec.clone(), expires_in_ms: left(f) })
+            .map(|f| ListedFault { id: f.id, spec: f.spec.clone(), expires_in_ms: left(f), bitten: f.bitten })
             .collect()
     }
 
@@ -207,9 +215,10 @@ impl Faults {
         if !self.any.load(Ordering::Acquire) {
             return Ok(());
         }
+        let mut counts = true;
         loop {
             let changed = self.changed.notified();
-            match self.strongest(kind, Some(peer), direction) {
+            match self.strongest(kind, Some(peer), direction, std::mem::take(&mut counts)) {
                 None => return Ok(()),
                 Some((Action::Drop, ..)) => return Err(Blocked),
                 Some((Action::Delay, delay, _)) => {
@@ -228,7 +237,7 @@ impl Faults {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
-        self.strongest(FaultKind::Fetching, None, Direction::Both).map(|(_, _, until)| until)
+        self.strongest(FaultKind::Fetching, None, Direction::Both, true).map(|(_, _, until)| until)
     }
 
     /// Completes when the table of faults changes.
@@ -241,29 +250,31 @@ impl Faults {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
-        self.strongest(FaultKind::Disk, None, Direction::Both).map(|(_, delay, _)| delay)
+        self.strongest(FaultKind::Disk, None, Direction::Both, true).map(|(_, delay, _)| delay)
     }
 
-    /// Drop before hold before the longest delay.
+    /// Drop before hold before the longest delay. It counts as a bite unless the same message was counted before.
     fn strongest(
         &self,
         kind: FaultKind,
         peer: Option<i32>,
         direction: Direction,
+        counts: bool,
     ) -> Option<(Action, Duration, Instant)> {
         let mut table = self.table.lock();
         expire(&mut table);
         self.any.store(!table.faults.is_empty(), Ordering::Release);
-        let strength = |fault: &&Fault| match fault.spec.action {
+        let strength = |fault: &&mut Fault| match fault.spec.action {
             Action::Drop => (2, 0),
             Action::Hold => (1, 0),
             Action::Delay | Action::Stop | Action::Slow => (0, fault.spec.delay_ms),
         };
         let fault = table
             .faults
-            .iter()
+            .iter_mut()
             .filter(|fault| hits(&fault.spec, kind, peer, direction))
             .max_by_key(strength)?;
+        fault.bitten += u64::from(counts);
         Some((fault.spec.action, Duration::from_millis(fault.spec.delay_ms), fault.until))
     }
 }

@@ -5,6 +5,7 @@
 mod clock;
 mod dir_lock;
 mod event_ring;
+mod fault_self_test;
 mod faults;
 mod http;
 mod load_config;
@@ -20,6 +21,7 @@ mod threads;
 pub use clock::Clock;
 pub use dir_lock::{DirLock, DirLockError, LOCK_FILE};
 pub use event_ring::{EventRing, Told};
+pub use fault_self_test::fault_self_test;
 pub use faults::{Action, Blocked, Direction, Fault, FaultKind, FaultSpec, Faults, ListedFault};
 pub use http::{HttpServer, Surface};
 pub use load_config::{ConfigProblems, LoadedConfig, load_config, load_config_text};
