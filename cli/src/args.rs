@@ -41,6 +41,9 @@ pub(crate) enum Command {
     Cluster(Cluster),
     /// What each broker offers of the Kafka protocol
     ApiVersions(ApiVersions),
+    /// Look into the files of a log directory
+    #[command(subcommand)]
+    Log(Log),
 }
 
 /// Start a whole cluster on this machine and watch over it until Ctrl-C.
@@ -307,12 +310,37 @@ pub(crate) struct ApiVersions {
     pub(crate) connection: Connection,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Log {
+    /// Say what stands in a file: batches, index entries, epochs, producers
+    Dump(LogDump),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  minikafka log dump minikafka-data/broker-1/orders-0/00000000000000000000.log
+  minikafka log dump --json minikafka-data/broker-1/orders-0/leader-epoch-checkpoint")]
+pub(crate) struct LogDump {
+    /// .log, .index, .timeindex, .txnindex, .snapshot, a checkpoint, partition.metadata, meta.properties
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The records of each batch too
+    #[arg(long)]
+    pub(crate) records: bool,
+    /// JSON: one object a line, for a .log one per batch
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 impl Command {
     /// Whether failures are told as JSON too.
     pub(crate) fn output(&self) -> Output {
         let connection = match self {
             Command::Up(_) | Command::Broker(_) | Command::Controller(_) | Command::Node(_) => {
                 return Output::Table;
+            }
+            Command::Log(Log::Dump(asked)) => {
+                return if asked.json { Output::Json } else { Output::Table };
             }
             Command::Topic(Topic::Create(asked)) => &asked.connection,
             Command::Topic(Topic::List(asked)) => &asked.connection,

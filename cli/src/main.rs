@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Arguments, Cluster, Command};
+use crate::args::{Arguments, Cluster, Command, Log};
 use crate::failure::Outcome;
 
 fn main() -> ExitCode {
@@ -35,5 +35,6 @@ fn run(command: &Command) -> Outcome {
         Command::Consume(asked) => commands::consume(asked),
         Command::Cluster(Cluster::Info(asked)) => commands::info(asked),
         Command::ApiVersions(asked) => commands::api_versions(asked),
+        Command::Log(Log::Dump(asked)) => commands::log_dump(asked),
     }
 }

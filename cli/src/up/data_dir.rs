@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use minikafka_model::{ClusterId, Uuid};
+use minikafka_node::{DirLock, LOCK_FILE};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +133,27 @@ impl DataDir {
         Ok(DataDir { path, _lock: lock })
     }
 
+    /// Makes sure that no node of an earlier cluster still runs here.
+    ///
+    /// # Errors
+    /// One does; the operating system's.
+    pub(crate) fn check_idle(&self) -> Outcome {
+        for name in names(&self.path).map_err(|error| self.failed(&error))? {
+            let folder = self.path.join(&name);
+            if of_node(&name) && folder.join(LOCK_FILE).exists() {
+                DirLock::take(&folder).map_err(|error| {
+                    Failure::error(format!("a node of an earlier cluster still runs: {error}"))
+                        .hint("wait until it has ended, or end it")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::error(format!("data directory {}: {error}", self.path.display()))
+    }
+
     /// Where it is, absolute.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -211,12 +233,16 @@ impl DataDir {
 }
 
 fn is_ours(name: &str) -> bool {
-    let of_node = [Role::Broker, Role::Controller, Role::Node].iter().any(|role| {
+    of_node(name) || [RECORD, LOCK, CONFIG].contains(&name)
+}
+
+/// Whether a folder of this name is a node's.
+fn of_node(name: &str) -> bool {
+    [Role::Broker, Role::Controller, Role::Node].iter().any(|role| {
         name.strip_prefix(role.name())
             .and_then(|rest| rest.strip_prefix('-'))
             .is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
-    });
-    of_node || [RECORD, LOCK, CONFIG].contains(&name)
+    })
 }
 
 #[cfg(test)]
@@ -263,6 +289,20 @@ mod tests {
         fs::remove_file(folder.path().join("cat.jpg")).expect("the cat leaves");
         held.clear().expect("ours alone");
         assert!(!folder.path().join("broker-1").exists() && !folder.path().join(RECORD).exists());
+    }
+
+    #[test]
+    fn a_node_that_still_runs_is_in_the_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let held = DataDir::hold(folder.path()).expect("free");
+        let node = folder.path().join("broker-1");
+        fs::create_dir(&node).expect("a folder");
+        held.check_idle().expect("nobody was ever there");
+        let running = DirLock::take(&node).expect("free");
+        let refusal = held.check_idle().expect_err("it runs").to_string();
+        assert!(refusal.contains(&format!("pid {}", std::process::id())), "{refusal}");
+        drop(running);
+        held.check_idle().expect("it has ended");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(crate) fn run(asked: &Up) -> Outcome {
     let shape = shape(asked, &found)?;
     check_config(asked, shape)?;
     let data = DataDir::hold(&asked.data_dir)?;
+    data.check_idle()?;
     // What the directory holds may have changed until the lock was ours.
     let found = data_dir::look(data.path())?;
     let nodes = layout::nodes(shape, asked.base_port, data.path());
