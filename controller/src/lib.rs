@@ -1,1 +1,4 @@
 //! The controller process: raft thread, metadata log, the desk of the active controller, the feed to brokers.
+
+mod peers;
+mod raft_codec;
