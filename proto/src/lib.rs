@@ -2,6 +2,10 @@
 //!
 //! Three packages: [`raft`] between controllers, [`cluster`] between brokers and controllers, [`replica`] between brokers.
 
+mod convert_replica;
+
+pub use convert_replica::{Malformed, PartitionAsk, PeerBroker};
+
 /// `minikafka.raft.v1`: the Raft of the metadata log, controller to controller.
 #[allow(missing_docs, unused_qualifications, clippy::all)]
 pub mod raft {
