@@ -122,12 +122,16 @@ pub fn resolve(given: impl IntoIterator<Item = Given>) -> Resolution {
         broker_keys().map(|key| (key.name, Value::default_of(key))).collect();
     let mut problems = Vec::new();
     let mut notes = Vec::new();
+    let mut ids = BTreeMap::new();
     for Given { key, value, source } in given {
         let renamed = RENAMED.iter().find(|(old, _)| *old == key);
         if let Some((old, new)) = renamed {
             notes.push(Note(format!("{source}: {old} is now called {new}")));
         }
         let name = renamed.map_or(key.as_str(), |(_, new)| *new);
+        if name == "node.id" {
+            ids.insert(key.clone(), value.trim().to_owned());
+        }
         let Some(definition) = broker_key(name) else {
             if name.starts_with(PER_LISTENER) {
                 notes.push(Note(format!(
@@ -154,6 +158,13 @@ pub fn resolve(given: impl IntoIterator<Item = Given>) -> Resolution {
         }
     }
     let resolved = Resolved::new(values);
+    if let (Some(old), Some(new)) = (ids.get("broker.id"), ids.get("node.id"))
+        && old != new
+    {
+        problems.push(Problem::Conflict(format!(
+            "broker.id ({old}) and node.id ({new}) are one setting and must not differ; leave broker.id out"
+        )));
+    }
     if problems.is_empty() {
         problems.extend(resolved.conflicts().into_iter().map(Problem::Conflict));
     }
@@ -285,11 +296,17 @@ mod tests {
     fn keys_without_effect_and_old_names_are_noted() {
         let found = given(&[
             ("num.io.threads", "4", file(2)),
-            ("broker.id", "7", file(3)),
+            ("broker.id", "1", file(3)),
             ("num.io.threads", "8", file(4)),
         ]);
         assert_eq!(found.problems, []);
         assert_eq!(found.notes.len(), 2, "the default value is nothing to talk about: {:?}", found.notes);
-        assert_eq!(found.resolved.int("node.id"), 7);
+        assert_eq!(found.resolved.int("node.id"), 1);
+        let found = given(&[("broker.id", "7", file(3))]);
+        assert!(
+            found.problems[0].to_string().contains("broker.id (7) and node.id (1)"),
+            "{:?}",
+            found.problems
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Roles, listeners, voters and directories: what several keys say together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::resolved::Resolved;
@@ -55,6 +55,19 @@ impl fmt::Display for Voter {
     }
 }
 
+const PLAINTEXT: &str = "PLAINTEXT";
+const PROTOCOLS: [&str; 4] = [PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL"];
+
+/// The first address that two listeners share; port 0 is a port of its own each time.
+fn same_address(listeners: &[Listener]) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    listeners
+        .iter()
+        .filter(|l| l.port != 0)
+        .find(|l| !seen.insert((l.host.as_str(), l.port)))
+        .map(ToString::to_string)
+}
+
 fn address(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("{text} is not host:port");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -106,9 +119,9 @@ impl Resolved {
     /// As [`Resolved::listeners`].
     pub fn advertised_listeners(&self) -> Result<Vec<Listener>, String> {
         if self.text("advertised.listeners").is_none() {
-            let controllers = self.list("controller.listener.names");
+            let controllers = self.controller_listeners();
             let all = self.listeners()?;
-            return Ok(all.into_iter().filter(|l| !controllers.contains(&l.name.as_str())).collect());
+            return Ok(all.into_iter().filter(|l| !controllers.contains(&l.name)).collect());
         }
         let named = |text: String| format!("advertised.listeners: {text}");
         self.list("advertised.listeners").into_iter().map(listener).collect::<Result<_, _>>().map_err(named)
@@ -133,9 +146,38 @@ impl Resolved {
         servers.into_iter().map(address).collect::<Result<_, _>>().map_err(named)
     }
 
-    /// The name of the listener that brokers use among themselves: `inter.broker.listener.name`, else PLAINTEXT.
-    pub fn inter_broker_listener(&self) -> &str {
-        self.text("inter.broker.listener.name").unwrap_or("PLAINTEXT")
+    /// The name of the listener that brokers use among themselves: `inter.broker.listener.name`, else PLAINTEXT. Names of listeners
+    /// are compared in capitals, as Kafka does.
+    pub fn inter_broker_listener(&self) -> String {
+        self.text("inter.broker.listener.name").unwrap_or("PLAINTEXT").to_ascii_uppercase()
+    }
+
+    /// `controller.listener.names`, in capitals.
+    pub fn controller_listeners(&self) -> Vec<String> {
+        self.list("controller.listener.names").into_iter().map(str::to_ascii_uppercase).collect()
+    }
+
+    /// `listener.security.protocol.map`, names in capitals. Where it is not given, controller listeners speak PLAINTEXT.
+    fn protocols(&self) -> Result<BTreeMap<String, String>, String> {
+        const MAP: &str = "listener.security.protocol.map";
+        let mut protocols = BTreeMap::new();
+        for entry in self.list(MAP) {
+            let (name, protocol) =
+                entry.split_once(':').ok_or_else(|| format!("{MAP}: {entry} is not NAME:PROTOCOL"))?;
+            let (name, protocol) = (name.trim().to_ascii_uppercase(), protocol.trim().to_ascii_uppercase());
+            if !PROTOCOLS.contains(&protocol.as_str()) {
+                return Err(format!("{MAP}: {protocol} is none of {}", PROTOCOLS.join(", ")));
+            }
+            if protocols.insert(name, protocol).is_some() {
+                return Err(format!("{MAP}: a name stands twice ({entry})"));
+            }
+        }
+        if !self.is_given(MAP) {
+            for name in self.controller_listeners() {
+                protocols.entry(name).or_insert_with(|| PLAINTEXT.to_owned());
+            }
+        }
+        Ok(protocols)
     }
 
     /// `log.dirs`, else `log.dir`.
@@ -186,41 +228,89 @@ impl Resolved {
         if names.len() < listeners.len() {
             found.push("listeners: every listener needs a name of its own".to_owned());
         }
-        let mut ports = BTreeSet::new();
-        if listeners.iter().any(|l| l.port != 0 && !ports.insert((l.host.as_str(), l.port))) {
-            found.push("listeners: every listener needs an address of its own".to_owned());
+        if let Some(twice) = same_address(&listeners) {
+            found.push(format!("listeners: every listener needs an address of its own, {twice} has not"));
         }
-        let controllers = self.list("controller.listener.names");
+        let controllers = self.controller_listeners();
         if controllers.is_empty() {
             found.push("controller.listener.names is missing, for example CONTROLLER".to_owned());
         }
-        if roles.controller && !listeners.iter().any(|l| controllers.contains(&l.name.as_str())) {
-            found.push(format!(
+        let own = listeners.iter().find(|l| controllers.contains(&l.name));
+        match own {
+            None if roles.controller => found.push(format!(
                 "listeners has no listener named {}, which a controller needs",
                 controllers.join(" or ")
-            ));
+            )),
+            Some(own) if !roles.controller => found.push(format!(
+                "listeners: {own} is a controller's by controller.listener.names, and this node is none"
+            )),
+            _ => {}
         }
-        let of_broker = |name: &str| !controllers.contains(&name);
-        if roles.broker && !names.contains(self.inter_broker_listener()) && self.is_given("listeners") {
+        self.protocol_conflicts(&listeners, &controllers, found);
+        if roles.broker {
+            self.broker_listener_conflicts(&names, &controllers, found);
+        }
+    }
+
+    /// Nothing but PLAINTEXT is there: a listener that was to be encrypted or authenticated must not be open by mistake.
+    fn protocol_conflicts(&self, listeners: &[Listener], controllers: &[String], found: &mut Vec<String>) {
+        let protocols = match self.protocols() {
+            Ok(protocols) => protocols,
+            Err(problem) => return found.push(problem),
+        };
+        let names: BTreeSet<&String> = listeners.iter().map(|l| &l.name).chain(controllers).collect();
+        for name in names {
+            match protocols.get(name).map(String::as_str) {
+                Some(PLAINTEXT) => {}
+                Some(other) => found.push(format!(
+                    "listener.security.protocol.map: {name} is to speak {other}; only {PLAINTEXT} is there so far"
+                )),
+                None => found.push(format!(
+                    "listener.security.protocol.map says nothing of {name}; add {name}:{PLAINTEXT}"
+                )),
+            }
+        }
+    }
+
+    fn broker_listener_conflicts(
+        &self,
+        names: &BTreeSet<&str>,
+        controllers: &[String],
+        found: &mut Vec<String>,
+    ) {
+        let inter_broker = self.inter_broker_listener();
+        if controllers.contains(&inter_broker) {
             found.push(format!(
-                "inter.broker.listener.name: listeners has no listener named {}",
-                self.inter_broker_listener()
+                "inter.broker.listener.name: {inter_broker} is a controller's (controller.listener.names)"
             ));
+        } else if !names.contains(inter_broker.as_str()) {
+            found.push(format!("inter.broker.listener.name: listeners has no listener named {inter_broker}"));
         }
         let advertised = self.advertised_listeners().unwrap_or_default();
-        for listener in advertised.iter().filter(|_| roles.broker) {
+        if let Some(twice) = same_address(&advertised) {
+            found.push(format!("advertised.listeners: two listeners cannot be told apart by {twice}"));
+        }
+        for listener in &advertised {
             if listener.host == "0.0.0.0" || listener.host == "::" {
                 found.push(format!(
                     "advertised.listeners: nobody can connect to {listener}; name an address that clients and other brokers can reach"
                 ));
             }
-            if of_broker(&listener.name)
-                && self.is_given("advertised.listeners")
-                && !names.contains(listener.name.as_str())
-            {
+            if self.text("advertised.listeners").is_none() || controllers.contains(&listener.name) {
+                continue;
+            }
+            if listener.host.is_empty() {
+                found.push(format!("advertised.listeners: {listener} has no host"));
+            }
+            if !names.contains(listener.name.as_str()) {
                 found
                     .push(format!("advertised.listeners: listeners has no listener named {}", listener.name));
             }
+        }
+        if names.contains(inter_broker.as_str()) && !advertised.iter().any(|l| l.name == inter_broker) {
+            found.push(format!(
+                "advertised.listeners has no listener named {inter_broker}, by which brokers reach each other"
+            ));
         }
     }
 
@@ -314,10 +404,53 @@ mod tests {
             (("controller.quorum.voters", "h:1"), "id@host:port"),
             (("broker.heartbeat.interval.ms", "9001"), "broker.session.timeout.ms"),
             (("log.dirs", "/a,/b"), "one directory"),
+            (("listeners", "PLAINTEXT://h:1,controller://h:2"), "is a controller's"),
+            (("listeners", "PLAINTEXT://h:1,SSL://h:2"), "SSL is to speak SSL"),
+            (("listeners", "PLAINTEXT://h:1,INSIDE://h:2"), "add INSIDE:PLAINTEXT"),
+            (("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT"), "add CONTROLLER:PLAINTEXT"),
+            (("listener.security.protocol.map", "PLAINTEXT:TLS"), "TLS is none of"),
+            (("inter.broker.listener.name", "controller"), "CONTROLLER is a controller's"),
+            (("advertised.listeners", "PLAINTEXT://:9092"), "has no host"),
+            (("advertised.listeners", "OTHER://h:9092"), "no listener named OTHER"),
         ] {
             let found = problem(change);
             assert!(found.contains(wanted), "{change:?}: {found}");
         }
+    }
+
+    #[test]
+    fn names_of_listeners_are_compared_without_case() {
+        let (resolved, problems) = resolved(&[
+            ("process.roles", "broker,controller"),
+            ("node.id", "1"),
+            ("listeners", "inside://:19092,outside://:9092,Control://:9093"),
+            ("advertised.listeners", "Inside://one:19092,OUTSIDE://localhost:29092"),
+            ("inter.broker.listener.name", "inside"),
+            ("controller.listener.names", "control"),
+            ("listener.security.protocol.map", "control:PLAINTEXT,inside:plaintext,outside:PLAINTEXT"),
+            ("controller.quorum.voters", "1@one:9093"),
+        ]);
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(
+            (resolved.inter_broker_listener().as_str(), resolved.controller_listeners()),
+            ("INSIDE", vec!["CONTROL".to_owned()])
+        );
+        assert_eq!(resolved.advertised_listeners().expect("good").len(), 2);
+    }
+
+    #[test]
+    fn two_listeners_need_two_advertised_addresses() {
+        let (_, problems) = resolved(&[
+            ("process.roles", "broker"),
+            ("node.id", "1"),
+            ("listeners", "A://:1,B://:2"),
+            ("advertised.listeners", "A://h:1,B://h:1"),
+            ("inter.broker.listener.name", "A"),
+            ("controller.listener.names", "CONTROLLER"),
+            ("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,A:PLAINTEXT,B:PLAINTEXT"),
+            ("controller.quorum.voters", "2@h:9093"),
+        ]);
+        assert_eq!(problems, ["advertised.listeners: two listeners cannot be told apart by B://h:1"]);
     }
 
     #[test]
