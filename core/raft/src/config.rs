@@ -98,7 +98,9 @@ pub struct RaftConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The node does not find itself among the voters.
-    #[error("controller {id} is not in controller.quorum.voters ({voters:?}): add it there or correct node.id")]
+    #[error(
+        "controller {id} is not in controller.quorum.voters ({voters:?}): add it there or correct node.id"
+    )]
     NotAVoter {
         /// This node.
         id: ControllerId,

@@ -165,8 +165,12 @@ fn ids(list: &[ControllerId]) -> String {
 impl fmt::Display for RaftEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RaftEvent::PreVoteStarted { term } => write!(f, "asks the voters about an election for term {term}"),
-            RaftEvent::ElectionStarted { term, transfer: false } => write!(f, "asks for votes in term {term}"),
+            RaftEvent::PreVoteStarted { term } => {
+                write!(f, "asks the voters about an election for term {term}")
+            }
+            RaftEvent::ElectionStarted { term, transfer: false } => {
+                write!(f, "asks for votes in term {term}")
+            }
             RaftEvent::ElectionStarted { term, transfer: true } => {
                 write!(f, "asks for votes in term {term}, because the old leader hands over")
             }
@@ -180,7 +184,9 @@ impl fmt::Display for RaftEvent {
                 f,
                 "stepped down as leader of term {term}: in contact with {reachable} voters (itself included), {needed} are needed"
             ),
-            RaftEvent::Following { leader, term } => write!(f, "follows controller {leader}, leader of term {term}"),
+            RaftEvent::Following { leader, term } => {
+                write!(f, "follows controller {leader}, leader of term {term}")
+            }
             RaftEvent::LeaderLost { leader, term, closed: true } => {
                 write!(f, "leader {leader} of term {term} closed its connection")
             }

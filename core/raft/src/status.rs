@@ -105,7 +105,8 @@ pub enum Waiting {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |list: &[ControllerId]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let names =
+            |list: &[ControllerId]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self {
             Waiting::FirstStart { missing } => {
                 write!(f, "the first start needs every voter once; waiting for {}", names(missing))
