@@ -141,11 +141,12 @@ impl Resolved {
             Some((Synonym { name, value, source: ConfigSource::Default }, *unit))
         });
         synonyms.extend(defaults);
-        let (value, source) = match synonyms.first() {
-            Some((synonym, unit)) => (Some(scaled(&synonym.value, *unit)), synonym.source),
-            None => (definition.default.map(str::to_owned), ConfigSource::Default),
+        let value = match synonyms.first() {
+            Some((synonym, unit)) => Some(scaled(&synonym.value, *unit)),
+            None => definition.default.map(str::to_owned),
         };
-        let synonyms = synonyms.into_iter().map(|(synonym, _)| synonym).collect();
+        let synonyms = shown(synonyms.into_iter().map(|(synonym, _)| synonym).collect(), of_brokers);
+        let source = synonyms.first().map_or(ConfigSource::Default, |strongest| strongest.source);
         Some(TopicValue { key: definition, value, source, synonyms })
     }
 
@@ -156,6 +157,18 @@ impl Resolved {
             .filter_map(|key| self.topic_value(key.name, own, dynamic))
             .collect()
     }
+}
+
+/// What Kafka tells of the places: those of the brokers begin with the first one of the strongest broker key. Where only a weaker key
+/// was given (`log.retention.hours`), none is told, and the value passes for a default.
+fn shown(mut synonyms: Vec<Synonym>, of_brokers: &[(&str, Unit)]) -> Vec<Synonym> {
+    let own = usize::from(synonyms.first().is_some_and(|first| first.source == ConfigSource::Topic));
+    let mut of_broker = synonyms.split_off(own);
+    let strongest = of_brokers.first().map(|(name, _)| *name);
+    let from = of_broker.iter().position(|synonym| Some(synonym.name) == strongest);
+    of_broker.drain(..from.unwrap_or(of_broker.len()));
+    synonyms.extend(of_broker);
+    synonyms
 }
 
 /// A value in milliseconds, from the unit of the key that gave it. A negative number is "no limit" in every unit.
@@ -221,10 +234,17 @@ mod tests {
         let none = map(&[]);
         let value = plain.topic_value("retention.ms", &none, Dynamic::default()).expect("a key");
         assert_eq!((value.value.as_deref(), value.source), (Some("604800000"), ConfigSource::Default));
-        assert_eq!(chain(&value), ["5:log.retention.hours=168"], "a default that is null is left out");
+        assert_eq!(chain(&value), [""; 0], "a weaker key alone is not told");
         let hours = resolved(&[("log.retention.hours", "1"), ("log.retention.minutes", "2")]);
         let value = hours.topic_value("retention.ms", &none, Dynamic::default()).expect("a key");
         assert_eq!(value.value.as_deref(), Some("120000"), "minutes are stronger than hours");
+        let millis = resolved(&[("log.retention.hours", "1"), ("log.retention.ms", "5")]);
+        let value = millis.topic_value("retention.ms", &none, Dynamic::default()).expect("a key");
+        assert_eq!((value.value.as_deref(), value.source), (Some("5"), ConfigSource::StaticBroker));
+        assert_eq!(
+            chain(&value),
+            ["4:log.retention.ms=5", "4:log.retention.hours=1", "5:log.retention.hours=168"]
+        );
         let forever = resolved(&[("log.retention.hours", "-1")]);
         let value = forever.topic_value("retention.ms", &none, Dynamic::default()).expect("a key");
         assert_eq!(value.value.as_deref(), Some("-1"));
