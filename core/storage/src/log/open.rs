@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use minikafka_model::{Offset, WallMs};
 
 use super::recovery::{RecoveryReport, Scanned, TornTail, read_epochs, scan};
 use super::removal::{Removal, remove};
-use super::truncate::{cut_segment, find_largest, read_truncation_note};
+use super::truncate::{cut_segment, read_truncation_note};
 use super::{EpochFile, Log};
 use crate::checkpoint::sync_parent;
 use crate::config::LogConfig;
@@ -18,6 +18,7 @@ use crate::epoch_history::EpochHistory;
 use crate::error::{At, Damage, DiskOp, LogError};
 use crate::producer::ProducerStates;
 use crate::segment::Segment;
+use crate::segment::index::Indexes;
 use crate::segment::names::{DELETED, SegmentFile};
 use crate::segment::tail::{Tail, is_prepared};
 use crate::segment::walk::{Place, WalkError};
@@ -84,12 +85,12 @@ impl Log {
     ) -> Result<Log, LogError> {
         let Checked { mut segments, end, epochs, epochs_changed } = checked;
         let (tail, end, made) = match segments.last() {
-            Some(newest) => (Tail::reopen(newest, &config, opening.now)?, end, 0),
+            Some(newest) => (Tail::reopen(newest, &config, opening.now)?, end, false),
             None => {
                 let base = opening.start_offset.unwrap_or(Offset::ZERO);
                 let (segment, tail) = Tail::create(disk, dir, base, &config, None, opening.now)?;
                 segments.push(Arc::new(segment));
-                (tail, base, 1)
+                (tail, base, true)
             }
         };
         let epoch_file = EpochFile::default();
@@ -111,7 +112,8 @@ impl Log {
             producers: ProducerStates::default(),
             generation: Arc::new(AtomicU64::new(0)),
             failed: Arc::new(AtomicBool::new(false)),
-            names_changed: made,
+            // What the dead process did to the names may not be durable.
+            names_changed: u64::from(made || !opening.clean),
             names_durable: 0,
             unsynced_records: 0,
             truncation_noted: false,
@@ -129,6 +131,7 @@ impl Log {
         }
         self.start = start;
         let mut changed = self.epochs.truncate_start(start);
+        changed |= self.fill_history()?;
         changed |= self.epochs.truncate_end(self.end);
         if changed {
             self.epoch_file.changed();
@@ -189,17 +192,22 @@ impl Found {
                 self.segments.partition_point(|segment| segment.base <= recovery_point).saturating_sub(1)
             }
         };
+        if let Some(below) = first.checked_sub(1).filter(|_| !opening.clean) {
+            // It may have been cut where the recovery point is, by a process that died before it could sync.
+            self.segments[below].cuts.fetch_add(1, Ordering::AcqRel);
+        }
         let mut scans: Vec<Scanned> = Vec::new();
         let mut end = Offset::ZERO;
-        for segment in &self.segments[first..] {
+        for (at, segment) in self.segments.iter().enumerate().skip(first) {
             if let Some(last) = scans.last_mut()
                 && segment.base > end
                 && !config.compact
             {
-                gap(last, &self.segments[first + report.scanned_segments - 1], segment.base, recovery_point)?;
+                gap(last, &self.segments[at - 1], segment.base, recovery_point)?;
                 break;
             }
-            let scanned = scan(segment, config.index_interval_bytes, end, recovery_point)?;
+            let next = self.segments.get(at + 1).map(|next| next.base);
+            let scanned = scan(segment, config.index_interval_bytes, end, next, recovery_point)?;
             report.scanned_segments += 1;
             report.scanned_bytes += scanned.end.position;
             end = scanned.end.offset;
@@ -253,6 +261,11 @@ impl Found {
         let mut found = None;
         for (segment, scanned) in self.segments[first..].iter().zip(scans) {
             segment.set_indexes(scanned.indexes.clone());
+            if scanned.stale > 0 {
+                report.stale_bytes += scanned.stale;
+                cut_segment(segment, scanned.end.position, scanned.end.offset)?;
+                segment.change_indexes(Indexes::close_times);
+            }
             if let Some(torn) = &scanned.torn {
                 found = Some(torn.clone());
             }
@@ -269,7 +282,7 @@ impl Found {
             let newest = &self.segments[keep - 1];
             newest.disk.sync_dir(&newest.dir).at(DiskOp::SyncDir, &newest.dir)?;
             cut_segment(newest, torn.position, torn.offset)?;
-            newest.change_indexes(crate::segment::index::Indexes::close_times);
+            newest.change_indexes(Indexes::close_times);
         }
         // Those of the newest one are written when it is taken up.
         for segment in
@@ -319,14 +332,17 @@ impl Found {
                 return Ok(Err("it does not know the epoch of the newest batch".to_owned()));
             }
         }
-        for (epoch, base) in scans.iter().flat_map(|scanned| &scanned.epochs) {
-            if history.knows(*epoch, *base) {
-                continue;
+        if let Some(first) = self.segments.get(first) {
+            // Of what was scanned the batches alone tell: the file may be of a time before or after a cut.
+            let before = history.clone();
+            history.truncate_end(first.base);
+            for (epoch, base) in scans.iter().flat_map(|scanned| &scanned.epochs) {
+                if history.last_epoch().is_some_and(|last| last > *epoch) {
+                    return Ok(Err(format!("it contradicts the batch of epoch {epoch} at offset {base}")));
+                }
+                history.assign(*epoch, *base);
             }
-            if history.last_epoch().is_some_and(|last| last >= *epoch) {
-                return Ok(Err(format!("it contradicts the batch of epoch {epoch} at offset {base}")));
-            }
-            changed |= history.assign(*epoch, *base);
+            changed = *history != before;
         }
         Ok(Ok(changed))
     }
@@ -363,7 +379,7 @@ fn trust(newest: &Segment) -> Result<bool, LogError> {
     let Some(indexes) = newest.load()? else { return Ok(false) };
     newest.set_indexes(indexes);
     match newest.place_at(newest.size()) {
-        Ok(_) => find_largest(newest).map(|()| true),
+        Ok(_) => newest.find_largest().map(|()| true),
         Err(WalkError::Invalid(_)) => Ok(false),
         Err(WalkError::Disk(error)) => Err(error),
     }

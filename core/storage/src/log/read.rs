@@ -142,11 +142,11 @@ fn damaged(segment: &Segment, position: u64, offset: Offset, why: &str) -> LogEr
     LogError::Unreadable(Damage { path: segment.path.clone(), position, offset, why: why.to_owned() })
 }
 
-/// The headers of all batches of a log from an offset on: what recovery, tests and `log dump` go by.
+/// The headers of all batches of a log from an offset on, until `each` says no.
 pub(super) fn each_header(
     segments: &[Arc<Segment>],
     from: Offset,
-    mut each: impl FnMut(&Arc<Segment>, u64, &BatchHeader) -> Result<(), LogError>,
+    mut each: impl FnMut(&Arc<Segment>, u64, &BatchHeader) -> Result<bool, LogError>,
 ) -> Result<(), LogError> {
     let after = segments.partition_point(|segment| segment.base <= from);
     for segment in &segments[after.saturating_sub(1)..] {
@@ -156,7 +156,9 @@ pub(super) fn each_header(
         };
         let mut walk: HeaderWalk<'_> = segment.headers_from(place);
         while let Some((position, header)) = walk.next().map_err(WalkError::unreadable)? {
-            each(segment, position, &header)?;
+            if !each(segment, position, &header)? {
+                return Ok(());
+            }
         }
     }
     Ok(())

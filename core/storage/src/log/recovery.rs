@@ -54,6 +54,8 @@ pub struct RecoveryReport {
     pub scanned_bytes: u64,
     /// A cut, if one was needed.
     pub torn: Option<TornTail>,
+    /// Bytes of a time before a truncation that were found below a later segment and cut off.
+    pub stale_bytes: u64,
     /// Why the epoch history was rebuilt from the batches, if it was.
     pub epochs_rebuilt: Option<String>,
     /// Producer snapshots that could not be used.
@@ -71,13 +73,20 @@ pub(super) struct Scanned {
     /// Each change of the epoch.
     pub(super) epochs: Vec<(LeaderEpoch, Offset)>,
     pub(super) torn: Option<TornTail>,
+    /// Bytes at the end whose offsets the next segment holds.
+    pub(super) stale: u64,
 }
 
-/// Verifies all batches of a segment. What does not hold at or above `recovery_point` is told as torn, below as an error.
+/// Verifies all batches of a segment up to the base of the next one. What does not hold at or above `recovery_point` is told as torn,
+/// below as an error.
+///
+/// Batches whose offsets the next segment holds are of a time before a truncation: the cut was not durable, the segment that was begun
+/// there was.
 pub(super) fn scan(
     segment: &Segment,
     interval: u32,
     from: Offset,
+    next: Option<Offset>,
     recovery_point: Offset,
 ) -> Result<Scanned, LogError> {
     let start = Place { position: 0, offset: segment.base.max(from) };
@@ -86,9 +95,12 @@ pub(super) fn scan(
     let mut epochs: Vec<(LeaderEpoch, Offset)> = Vec::new();
     let mut since = 0;
     let mut torn = None;
+    let mut end = scan.place();
     loop {
         match scan.next() {
+            Ok(Some((_, header, _))) if next.is_some_and(|next| header.last_offset() >= next) => break,
             Ok(Some((position, header, _))) => {
+                end = scan.place();
                 indexes.batch(segment.base, position, &header, &mut since, interval);
                 if let Some(epoch) = header.leader_epoch
                     && epochs.last().is_none_or(|(last, _)| *last != epoch)
@@ -116,7 +128,8 @@ pub(super) fn scan(
         }
     }
     indexes.close_times();
-    Ok(Scanned { end: scan.place(), indexes, epochs, torn })
+    let stale = if torn.is_none() { segment.size() - end.position } else { 0 };
+    Ok(Scanned { end, indexes, epochs, torn, stale })
 }
 
 /// The history in the file; why it cannot be used, if it cannot.
@@ -146,9 +159,33 @@ impl Log {
             if let Some(epoch) = header.leader_epoch {
                 history.assign(epoch, header.base_offset);
             }
-            Ok(())
+            Ok(true)
         })?;
         Ok(history)
+    }
+
+    /// A history that begins behind the log start (or is empty) was cut at a log start that was lost in a crash: the epochs of the
+    /// batches before are put in front. Whether anything changed.
+    pub(super) fn fill_history(&mut self) -> Result<bool, LogError> {
+        let first = self.epochs.entries().first().map_or(self.end, |first| first.start);
+        if first <= self.start {
+            return Ok(false);
+        }
+        let mut history = EpochHistory::default();
+        each_header(&self.segments, self.start, |_, _, header| {
+            if let Some(epoch) = header.leader_epoch
+                && header.base_offset < first
+            {
+                history.assign(epoch, header.base_offset.max(self.start));
+            }
+            Ok(header.base_offset < first)
+        })?;
+        for entry in self.epochs.entries() {
+            history.assign(entry.epoch, entry.start);
+        }
+        let changed = history != self.epochs;
+        self.epochs = history;
+        Ok(changed)
     }
 
     /// Producer state as of the log end: the newest usable snapshot, and the batches since. Snapshots behind the log end are removed.
@@ -192,7 +229,7 @@ impl Log {
                     bytes::Bytes::new()
                 };
                 producers.appended(header, &bytes);
-                Ok(())
+                Ok(true)
             })?;
         }
         Ok(unusable)

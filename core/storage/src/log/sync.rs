@@ -27,7 +27,8 @@ pub enum SyncUpto {
 pub struct SyncPlan {
     disk: Arc<dyn Disk>,
     failed: Arc<AtomicBool>,
-    segments: Vec<Arc<Segment>>,
+    /// Each with the number of its cuts.
+    segments: Vec<(Arc<Segment>, u64)>,
     /// Index files and snapshots of sealed segments.
     paths: Vec<PathBuf>,
     sealed: Vec<Arc<Segment>>,
@@ -67,8 +68,9 @@ impl SyncPlan {
     }
 
     fn sync(&self) -> Result<Synced, LogError> {
-        for segment in &self.segments {
+        for (segment, cuts) in &self.segments {
             segment.log.sync().at(DiskOp::Sync, &segment.path)?;
+            segment.cuts_synced.fetch_max(*cuts, Ordering::AcqRel);
         }
         for path in &self.paths {
             match self.disk.open(path, OpenMode::ReadWrite) {
@@ -102,10 +104,14 @@ impl Log {
         };
         let ends_after =
             |at: usize, offset: Offset| self.segments.get(at + 1).is_none_or(|next| next.base > offset);
-        let segments: Vec<Arc<Segment>> = (0..self.segments.len())
-            .filter(|at| ends_after(*at, self.recovery_point) && self.segments[*at].base < upto)
-            .map(|at| Arc::clone(&self.segments[at]))
-            .collect();
+        let due = |at: usize| {
+            let segment = &self.segments[at];
+            let unsynced = ends_after(at, self.recovery_point) && segment.base < upto;
+            // A cut must be durable before the recovery point passes it, or what was cut off comes back below.
+            (unsynced || segment.cut_pending())
+                .then(|| (Arc::clone(segment), segment.cuts.load(Ordering::Acquire)))
+        };
+        let segments: Vec<(Arc<Segment>, u64)> = (0..self.segments.len()).filter_map(due).collect();
         let stale = |segment: &&Arc<Segment>| {
             segment.base < newest && !segment.indexes_synced.load(Ordering::Acquire)
         };

@@ -12,10 +12,8 @@ use crate::checkpoint::{FileWrite, entries, malformed, numbered, read_text};
 use crate::disk::{Disk, OpenMode};
 use crate::error::{At, DiskOp, LogError};
 use crate::segment::Segment;
-use crate::segment::index::TimeEntry;
 use crate::segment::names::SegmentFile;
 use crate::segment::tail::Tail;
-use crate::segment::walk::{Place, WalkError};
 
 /// What a truncation did.
 #[derive(Debug)]
@@ -222,31 +220,10 @@ impl Log {
 /// Cuts the file and the indexes of a segment.
 pub(super) fn cut_segment(segment: &Segment, position: u64, end: Offset) -> Result<(), LogError> {
     segment.with_indexes(|_| ())?;
+    segment.cuts.fetch_add(1, Ordering::AcqRel);
     segment.log.set_len(position).at(DiskOp::SetLen, &segment.path)?;
     segment.set_size(position);
     let relative = end.since(segment.base).clamp(0, i64::from(u32::MAX)) as u32;
     segment.change_indexes(|indexes| indexes.truncate(relative, position));
-    find_largest(segment)
-}
-
-/// Finds the largest timestamp of a segment whose last time entry may be behind it.
-pub(super) fn find_largest(segment: &Segment) -> Result<(), LogError> {
-    let known = segment.with_indexes(|indexes| indexes.times.last().copied())?;
-    let place = match known {
-        None => segment.start(),
-        Some(entry) => match segment.locate(Offset(segment.base.0 + i64::from(entry.relative)))? {
-            Some((position, header)) => Place { position, offset: header.base_offset },
-            None => segment.start(),
-        },
-    };
-    let mut largest = known;
-    let mut walk = segment.headers_from(place);
-    while let Some((_, header)) = walk.next().map_err(WalkError::unreadable)? {
-        if header.max_timestamp >= 0 && largest.is_none_or(|known| header.max_timestamp > known.timestamp) {
-            let relative = header.last_offset().since(segment.base) as u32;
-            largest = Some(TimeEntry { timestamp: header.max_timestamp, relative });
-        }
-    }
-    segment.change_indexes(|indexes| indexes.largest = largest);
-    Ok(())
+    segment.find_largest()
 }

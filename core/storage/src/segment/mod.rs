@@ -31,8 +31,13 @@ pub(crate) struct Segment {
     interval: u32,
     /// Bytes of whole batches; grows after each append.
     size: AtomicU64,
+    /// Counts cuts, and those of them that are durable.
+    pub(crate) cuts: AtomicU64,
+    pub(crate) cuts_synced: AtomicU64,
     /// Whether the index files are known to be durable. Those of the newest segment never are.
     pub(crate) indexes_synced: AtomicBool,
+    /// Whether the largest timestamp was compared with the batches behind the last time entry.
+    largest_known: AtomicBool,
     /// `None` until first needed.
     indexes: RwLock<Option<Indexes>>,
 }
@@ -55,7 +60,10 @@ impl Segment {
             path: SegmentFile::Log.path(dir, base),
             interval,
             size: AtomicU64::new(size),
+            cuts: AtomicU64::new(0),
+            cuts_synced: AtomicU64::new(0),
             indexes_synced: AtomicBool::new(true),
+            largest_known: AtomicBool::new(size == 0),
             indexes: RwLock::new(indexes),
         }
     }
@@ -66,6 +74,11 @@ impl Segment {
 
     pub(crate) fn set_size(&self, size: u64) {
         self.size.store(size, Ordering::Release);
+    }
+
+    /// Whether a cut of the file is not durable yet.
+    pub(crate) fn cut_pending(&self) -> bool {
+        self.cuts_synced.load(Ordering::Acquire) < self.cuts.load(Ordering::Acquire)
     }
 
     pub(crate) fn start(&self) -> Place {
@@ -236,9 +249,37 @@ impl Segment {
         Ok(walk.place())
     }
 
-    /// The largest timestamp, checked against the batch that carries it.
+    /// The largest timestamp.
     pub(crate) fn largest(&self) -> Result<Option<TimeEntry>, LogError> {
+        if !self.largest_known.load(Ordering::Acquire) {
+            self.find_largest()?;
+        }
         self.with_indexes(|indexes| indexes.largest)
+    }
+
+    /// Looks for a larger timestamp than that of the last time entry behind it: there is one in the newest segment, and where a file
+    /// lost its last entries.
+    pub(crate) fn find_largest(&self) -> Result<(), LogError> {
+        let known = self.with_indexes(|indexes| indexes.times.last().copied())?;
+        let place = match known {
+            None => self.start(),
+            Some(entry) => match self.locate(Offset(self.base.0 + i64::from(entry.relative)))? {
+                Some((position, header)) => Place { position, offset: header.base_offset },
+                None => self.start(),
+            },
+        };
+        let mut largest = known;
+        let mut walk = self.headers_from(place);
+        while let Some((_, header)) = walk.next().map_err(WalkError::unreadable)? {
+            if header.max_timestamp >= 0 && largest.is_none_or(|known| header.max_timestamp > known.timestamp)
+            {
+                let relative = header.last_offset().since(self.base) as u32;
+                largest = Some(TimeEntry { timestamp: header.max_timestamp, relative });
+            }
+        }
+        self.change_indexes(|indexes| indexes.largest = largest);
+        self.largest_known.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// The greatest time entry not above `timestamp`, checked against its batch.

@@ -64,6 +64,11 @@ impl Faults {
         self.dead = false;
     }
 
+    /// Whether the process died of one of them.
+    pub(super) fn dead(&self) -> bool {
+        self.dead
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.count
     }

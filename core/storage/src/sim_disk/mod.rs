@@ -440,7 +440,10 @@ impl File for SimFile {
                 Ok(())
             }
             Err(error) => {
-                state.inodes[self.id].pending.clear();
+                // A dead process asked for no sync: its pages stay dirty.
+                if !state.faults.dead() {
+                    state.inodes[self.id].pending.clear();
+                }
                 Err(error)
             }
         })

@@ -4,7 +4,7 @@ use minikafka_model::batch::Batch;
 
 #[test]
 fn what_was_appended_can_be_read_across_segments() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, report) = open(&disk, unclean(0));
     assert_eq!((report.log_start, report.log_end), (Some(Offset(0)), Some(Offset(0))));
     fill(&mut log, 0, 30, 20);
@@ -18,7 +18,7 @@ fn what_was_appended_can_be_read_across_segments() {
 
 #[test]
 fn a_read_is_bounded_by_bytes_and_by_an_offset() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open_with(&disk, LogConfig::default(), unclean(0)).unwrap();
     fill(&mut log, 0, 10, 20);
     let size = raw(0, 0, 3, 20, None).len();
@@ -44,7 +44,7 @@ fn a_read_is_bounded_by_bytes_and_by_an_offset() {
 
 #[test]
 fn offsets_may_be_missing_but_never_fall_back() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     log.append(&[batch(5, 0, 2, 10), batch(20, 1, 3, 10)], now()).unwrap();
     assert_eq!(log.end_offset(), Offset(23));
@@ -68,7 +68,7 @@ fn offsets_may_be_missing_but_never_fall_back() {
 
 #[test]
 fn an_offset_too_far_from_the_base_begins_a_segment() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     let far = 1 << 40;
     log.append(&[batch(far, 0, 1, 1)], now()).unwrap();
@@ -86,7 +86,7 @@ fn read_from(log: &Log, from: i64) -> Vec<Bytes> {
 
 #[test]
 fn an_empty_follower_takes_a_batch_that_begins_before_its_end() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     let _ = log.truncate_fully_at(Offset(7), now()).unwrap();
     log.append(&[batch(0, 2, 10, 1)], now()).unwrap();
@@ -98,7 +98,7 @@ fn an_empty_follower_takes_a_batch_that_begins_before_its_end() {
 
 #[test]
 fn segments_roll_by_time_and_when_an_index_is_full() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let config = LogConfig { segment_ms: 10, ..LogConfig::default() };
     let (mut log, _) = open_with(&disk, config, unclean(0)).unwrap();
     // Each record is a millisecond later than the one before.
@@ -107,7 +107,7 @@ fn segments_roll_by_time_and_when_an_index_is_full() {
     fill(&mut log, 0, 1, 1);
     assert_eq!(log.segment_count(), 2);
 
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let config = LogConfig { index_interval_bytes: 0, segment_index_bytes: 48, ..LogConfig::default() };
     let (mut log, _) = open_with(&disk, config, unclean(0)).unwrap();
     fill(&mut log, 0, 12, 1);
@@ -116,7 +116,7 @@ fn segments_roll_by_time_and_when_an_index_is_full() {
 
 #[test]
 fn a_prepared_segment_is_used_by_the_roll() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     assert!(!log.needs_next_segment());
     fill(&mut log, 0, 4, 20);
@@ -132,7 +132,7 @@ fn a_prepared_segment_is_used_by_the_roll() {
 
 #[test]
 fn records_are_found_by_their_time() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     fill(&mut log, 3, 20, 20);
     let reader = log.reader();
@@ -154,7 +154,7 @@ fn records_are_found_by_their_time() {
 
 #[test]
 fn a_batch_in_the_past_does_not_move_the_largest_timestamp() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     fill(&mut log, 0, 2, 1);
     let mut late = raw(0, 0, 1, 1, None).to_vec();
@@ -168,7 +168,7 @@ fn a_batch_in_the_past_does_not_move_the_largest_timestamp() {
 
 #[test]
 fn an_append_is_one_write() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open_with(&disk, LogConfig::default(), unclean(0)).unwrap();
     let before = disk.ops();
     fill(&mut log, 0, 10, 500);

@@ -1,6 +1,9 @@
 //! One log on a disk in memory.
 
 mod append;
+mod damage;
+mod faults;
+mod model;
 mod retention;
 mod truncation;
 
@@ -12,10 +15,17 @@ use minikafka_model::batch::{BatchHeader, split_batches};
 use minikafka_model::{LeaderEpoch, Offset, WallMs};
 
 use super::*;
-use crate::SimDisk;
 use crate::testing::{EPOCH_MS, batch};
+use crate::{SimDisk, SimFault, SimOp, Unsynced};
 
 const DIR: &str = "/data/t-0";
+
+fn new_disk() -> SimDisk {
+    let disk = SimDisk::new();
+    disk.create_dir(Path::new("/data")).unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    disk
+}
 
 fn now() -> WallMs {
     WallMs(EPOCH_MS + 1000)
@@ -41,7 +51,6 @@ fn unclean(recovery_point: i64) -> Opening {
     }
 }
 
-#[allow(dead_code, reason = "the tests of restarts follow")]
 fn clean(recovery_point: i64) -> Opening {
     Opening { clean: true, ..unclean(recovery_point) }
 }
@@ -73,7 +82,9 @@ fn read_all(log: &Log) -> Vec<Bytes> {
         batches.extend(split_batches(read.records).map(Result::unwrap));
         from = end;
     }
-    assert_eq!(from, reader.end_offset(), "the whole log can be read");
+    let layout: Vec<_> =
+        log.segments.iter().map(|it| (it.base, it.size(), it.with_indexes(Clone::clone))).collect();
+    assert_eq!(from, reader.end_offset(), "the whole log can be read: {layout:?}");
     batches
 }
 
@@ -89,6 +100,7 @@ fn epochs(log: &Log) -> Vec<(i32, i64)> {
 fn check_epochs(log: &Log) {
     let mut scanned = Log::epochs_of_batches(&log.segments).unwrap();
     scanned.truncate_start(log.start_offset());
+    scanned.truncate_end(log.end_offset());
     let known = log.epochs().entries();
     let scanned = scanned.entries();
     let extra = known.len() - scanned.len().min(known.len());

@@ -5,7 +5,7 @@ fn config() -> LogConfig {
 }
 
 fn filled(config: LogConfig) -> (SimDisk, Log) {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open_with(&disk, config, unclean(0)).unwrap();
     fill(&mut log, 1, 40, 20);
     (disk, log)
@@ -74,7 +74,7 @@ fn segments_below_the_log_start_go_whatever_the_policy() {
 
 #[test]
 fn records_without_a_time_age_by_their_file() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let config = LogConfig { retention_ms: Some(1000), ..small() };
     let (mut log, _) = open_with(&disk, config, unclean(0)).unwrap();
     let mut bytes = batch(0, 0, 3, 10).into_bytes().to_vec();

@@ -4,7 +4,7 @@ use minikafka_model::batch::Batch;
 use minikafka_model::{ProducerId, Sequence};
 
 fn filled() -> (SimDisk, Log) {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     fill(&mut log, 1, 10, 20);
     fill(&mut log, 2, 10, 20);
@@ -73,7 +73,7 @@ fn a_log_can_begin_anew_elsewhere() {
 
 #[test]
 fn a_cut_below_the_oldest_segment_begins_the_log_anew() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     let _ = log.truncate_fully_at(Offset(100), now()).unwrap();
     fill(&mut log, 1, 3, 5);
@@ -113,7 +113,7 @@ fn a_sync_planned_before_a_cut_raises_no_recovery_point() {
 
 #[test]
 fn producers_are_what_the_remaining_batches_say() {
-    let disk = SimDisk::new();
+    let disk = new_disk();
     let (mut log, _) = open(&disk, unclean(0));
     for i in 0..20 {
         let batch = Batch::from_leader(raw(i * 2, 0, 2, 30, Some((7, 0, i as i32 * 2)))).unwrap();
