@@ -126,3 +126,12 @@ fn refusals_have_kafkas_words() {
         assert_eq!(Some(ours.as_str()), answer(case)[0]["ErrorMessage"].as_str(), "{case}");
     }
 }
+
+#[test]
+fn the_page_of_keys_is_fresh() {
+    let page = include_str!("../../../docs/configuration.md");
+    assert!(
+        page == minikafka_model::config::reference(),
+        "docs/configuration.md is stale: cargo run -p minikafka-model --example configuration > docs/configuration.md"
+    );
+}

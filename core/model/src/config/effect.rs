@@ -125,15 +125,44 @@ pub(super) fn no_effect(key: &str) -> Option<&'static str> {
     Some(reason.map_or(OTHERWISE, |(_, reason)| reason))
 }
 
+/// Why a key of topics does nothing.
+const TOPIC_REASONS: &[(&str, &str)] = &[
+    ("compression.lz4.level", "lz4 has one level here"),
+    ("delete.retention.ms", "there is no compaction yet"),
+    ("errors.deadletterqueue.group.enable", "there are no share groups"),
+    ("flush.ms", "the operating system writes logs back, as by Kafka's default"),
+    ("follower.replication.throttled.replicas", "there are no quotas yet"),
+    ("leader.replication.throttled.replicas", "there are no quotas yet"),
+    ("local.retention.bytes", "there is no tiered storage"),
+    ("local.retention.ms", "there is no tiered storage"),
+    ("max.compaction.lag.ms", "there is no compaction yet"),
+    ("max.decompressed.message.bytes", "the limit is the same for all topics (128 MiB)"),
+    ("min.cleanable.dirty.ratio", "there is no compaction yet"),
+    ("min.compaction.lag.ms", "there is no compaction yet"),
+    ("remote.copy.lag.bytes", "there is no tiered storage"),
+    ("remote.copy.lag.ms", "there is no tiered storage"),
+    ("remote.log.copy.disable", "there is no tiered storage"),
+    ("remote.log.delete.on.disable", "there is no tiered storage"),
+    ("remote.storage.enable", "there is no tiered storage"),
+];
+
+/// `None` for a key of topics that works, else why it does nothing.
+pub fn topic_no_effect(key: &str) -> Option<&'static str> {
+    TOPIC_REASONS.iter().find(|(name, _)| *name == key).map(|(_, reason)| *reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::broker_key;
+    use crate::config::{broker_key, topic_key};
 
     #[test]
     fn what_works_is_a_key() {
         for key in WORKS {
             assert!(broker_key(key).is_some(), "{key}");
+        }
+        for (key, _) in TOPIC_REASONS {
+            assert!(topic_key(key).is_some(), "{key}");
         }
     }
 

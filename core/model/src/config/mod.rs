@@ -11,12 +11,15 @@ mod listeners;
 mod resolved;
 mod topic;
 mod topic_keys;
+mod words;
 
+pub use effect::topic_no_effect;
 pub use key::{BadValue, Check, KeyDef, Kind, Update};
 pub use layers::{Given, Note, Problem, Resolution, Source, nearest_key, resolve};
 pub use listeners::{Listener, Roles, Voter};
 pub use resolved::{Resolved, Value};
 pub use topic::{ConfigSource, Dynamic, Synonym, TopicRefusal, TopicValue, check_topic};
+pub use words::{documentation, reference};
 
 /// The keys of brokers and controllers: Kafka's and ours, each part in the order of the names.
 pub fn broker_keys() -> impl Iterator<Item = &'static KeyDef> {
