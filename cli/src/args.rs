@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Controller(Role),
     /// Run a combined node, broker and controller in one process, in the foreground
     Node(Role),
+    /// Run the node that a container's environment describes, as its process 1
+    Container(Container),
+    /// Ask the node on this machine whether it is ready, and why not
+    Health(Health),
     /// Create, list, describe and delete topics
     #[command(subcommand)]
     Topic(Topic),
@@ -96,6 +100,69 @@ pub(crate) struct Role {
     /// Process id of the supervisor to end with
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) supervisor: Option<u32>,
+}
+
+/// What a process is part of: the brokers, the controllers, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A broker.
+    Broker,
+    /// A controller.
+    Controller,
+    /// Both in one process.
+    Node,
+}
+
+impl Part {
+    /// The subcommand that runs it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Part::Broker => "broker",
+            Part::Controller => "controller",
+            Part::Node => "node",
+        }
+    }
+
+    /// Whether it serves Kafka clients.
+    pub(crate) const fn is_broker(self) -> bool {
+        matches!(self, Part::Broker | Part::Node)
+    }
+
+    /// Whether it takes part in the quorum.
+    pub(crate) const fn is_controller(self) -> bool {
+        matches!(self, Part::Controller | Part::Node)
+    }
+}
+
+/// Run the node that a container's environment describes, as its process 1.
+///
+/// KAFKA_* and KAFKA_CFG_* variables as in the Apache and Bitnami images, and CLUSTER_ID, are added to the image's defaults: one
+/// combined node with Kafka on port 9092. Signals are handed on to the node: SIGTERM is a controlled shutdown.
+#[derive(Debug, Args)]
+pub(crate) struct Container {
+    /// A .properties file below the environment in strength (/mnt/shared/config/server.properties, if it is there)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the completed .properties file and start nothing
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// Ask the node on this machine whether it is ready, and why not. Exit code 10: it is not.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  minikafka health
+  minikafka health --at 127.0.0.1:9292 --wait 30s")]
+pub(crate) struct Health {
+    /// Where its HTTP server listens; only the port matters, loopback is asked
+    #[arg(long, value_name = "HOST:PORT", env = "KAFKA_MINIKAFKA_HTTP_LISTEN", default_value = crate::container::HTTP)]
+    pub(crate) at: String,
+    /// Only whether it lives
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Ask again for so long, for example 30s
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) wait: Option<Duration>,
 }
 
 /// How to reach a cluster, and how to answer.
@@ -336,7 +403,12 @@ impl Command {
     /// Whether failures are told as JSON too.
     pub(crate) fn output(&self) -> Output {
         let connection = match self {
-            Command::Up(_) | Command::Broker(_) | Command::Controller(_) | Command::Node(_) => {
+            Command::Up(_)
+            | Command::Broker(_)
+            | Command::Controller(_)
+            | Command::Node(_)
+            | Command::Container(_)
+            | Command::Health(_) => {
                 return Output::Table;
             }
             Command::Log(Log::Dump(asked)) => {

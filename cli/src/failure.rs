@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     TimedOut = 5,
     /// The state of the cluster does not allow it now.
     Refused = 6,
+    /// A node is not ready.
+    Unhealthy = 10,
     /// Broken off by the user.
     Interrupted = 130,
 }

@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod container;
 mod failure;
 mod role;
 mod up;
@@ -18,6 +19,10 @@ fn main() -> ExitCode {
     minikafka_node::raise_malloc_thresholds();
     let arguments = Arguments::parse();
     let output = arguments.command.output();
+    // A container ends as its node ended.
+    if let Command::Container(asked) = &arguments.command {
+        return container::run(asked).map_or_else(|failure| failure.report(output), ExitCode::from);
+    }
     match run(&arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(output),
@@ -30,6 +35,8 @@ fn run(command: &Command) -> Outcome {
         Command::Broker(asked) => role::broker(asked),
         Command::Controller(asked) => role::controller(asked),
         Command::Node(asked) => role::node(asked),
+        Command::Container(asked) => container::run(asked).map(drop),
+        Command::Health(asked) => commands::health(asked),
         Command::Topic(asked) => commands::topic(asked),
         Command::Produce(asked) => commands::produce(asked),
         Command::Consume(asked) => commands::consume(asked),

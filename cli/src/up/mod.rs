@@ -4,7 +4,7 @@
 
 mod child;
 mod data_dir;
-mod health;
+pub(crate) mod health;
 mod layout;
 mod supervise;
 mod tell;
