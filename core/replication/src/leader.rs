@@ -84,9 +84,10 @@ impl Leader {
 impl Online {
     /// Takes the lead in a new leader epoch. The epoch starts at the log end, before any record exists (KAFKA-7415).
     pub(crate) fn become_leader(&mut self, now: Mono, facts: &PartitionFacts, out: &mut Vec<Effect>) {
-        let epoch_start = self.log.end();
+        let epoch_start = self.log.end_offset();
         if !self.context.config.has(SeededBug::EpochNotAssigned) {
-            self.log.assign_epoch(facts.leader_epoch, epoch_start);
+            // Whatever changed is in the checkpoint that is written below.
+            let _ = self.log.assign_epoch(facts.leader_epoch, epoch_start);
         }
         let leader = Leader::new(now, &self.context, facts, epoch_start);
         let before = std::mem::replace(&mut self.role, Role::Leader(Box::new(leader)));
@@ -102,7 +103,7 @@ impl Online {
             high_watermark: self.high_watermark,
             isr: facts.isr.clone(),
         }));
-        out.push(self.write_epochs(facts.leader_epoch, None));
+        out.push(self.write_epochs());
         self.raise_high_watermark(now, out);
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Mono, Offset, TopicPartition};
 
-use crate::{Ask, Bounds, FollowerAnswer, FollowerAsk, ReadLimit, ReadRecords, StreamId};
+use minikafka_storage::ReadRecords;
+
+use crate::{Ask, Bounds, FollowerAnswer, FollowerAsk, ReadLimit, StreamId};
 
 /// One request of a follower's stream. It lists only what has changed since the request before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +121,9 @@ impl Served {
     /// What a read gave.
     pub fn read(records: &ReadRecords, bounds: Bounds) -> Served {
         match records.end.zip(records.last_epoch) {
-            Some((end, last_epoch)) => Served::Records { bytes: records.bytes, end, last_epoch, bounds },
+            Some((end, last_epoch)) => {
+                Served::Records { bytes: records.records.len(), end, last_epoch, bounds }
+            }
             None => Served::Nothing,
         }
     }
