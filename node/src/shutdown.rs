@@ -49,3 +49,22 @@ impl Shutdown {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_asks_for_an_orderly_stop() {
+        let shutdown = Shutdown::new();
+        let watching = tokio::spawn(shutdown.clone().watch_signals());
+        // The handlers are in place once the task has run up to its first wait.
+        tokio::task::yield_now().await;
+        assert!(!shutdown.requested());
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
+            .expect("sent to itself");
+        shutdown.wait().await;
+        assert!(!watching.is_finished(), "it waits for a second signal");
+        watching.abort();
+    }
+}
