@@ -25,6 +25,7 @@ pub use checkpoint::{
 pub use config::LogConfig;
 pub use directory::{
     Checkpoint, Contents, DirectoryError, KAFKA_METADATA_TOPIC, LogDirectory, PartitionFolder,
+    is_kafka_metadata,
 };
 pub use disk::{DirEntry, Disk, EntryKind, File, OpenMode, read_full};
 pub use epoch_history::{EpochEntry, EpochHistory};

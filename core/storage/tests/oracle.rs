@@ -132,11 +132,16 @@ fn kafkas_own_metadata_log_is_refused_by_name() {
     let disk = disk_with("clean");
     let path = Path::new("/data/__cluster_metadata-0/00000000000000000000.log");
     disk.put(path, &recorded("clean/__cluster_metadata-0/00000000000000000000.log"));
+    let mark = path.with_file_name("partition.metadata");
+    disk.put(&mark, &recorded("clean/__cluster_metadata-0/partition.metadata"));
     assert!(matches!(dump::dump_file(&disk, path, false), Err(DumpError::KafkaMetadataLog { .. })));
     let own: Arc<dyn Disk> = Arc::new(disk.clone());
     let refused = LogDirectory::open(&own, Path::new("/data"), None, 1).unwrap_err();
     assert!(matches!(refused, DirectoryError::KafkaMetadataLog { .. }), "{refused}");
     assert!(disk.exists(Path::new("/data/.kafka_cleanshutdown")).unwrap(), "and nothing was touched");
+    disk.remove_file(&mark).unwrap();
+    let (_, contents) = LogDirectory::open(&own, Path::new("/data"), None, 1).unwrap();
+    assert_eq!(contents.partitions.len(), 5, "one of ours is passed over");
 }
 
 #[test]

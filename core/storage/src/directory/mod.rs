@@ -376,6 +376,19 @@ fn take_clean_mark(disk: &dyn Disk, dir: &Path) -> Result<Option<CleanShutdown>,
     Ok(mark)
 }
 
+/// Whether a folder is the metadata log of Apache Kafka: it has the name and, unlike ours, the file `partition.metadata`.
+///
+/// # Errors
+/// The disk refuses.
+pub fn is_kafka_metadata(disk: &dyn Disk, folder: &Path) -> Result<bool, LogError> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if names::parse(name) != FolderKind::KafkaMetadata {
+        return Ok(false);
+    }
+    let path = folder.join(PARTITION_METADATA);
+    disk.exists(&path).at(DiskOp::List, &path)
+}
+
 fn list(disk: &dyn Disk, dir: &Path) -> Result<Contents, DirectoryError> {
     let mut contents = Contents::default();
     for entry in disk.list(dir).at(DiskOp::List, dir)? {
@@ -396,8 +409,10 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Contents, DirectoryError> {
             // What a move between directories left behind has no claim: the move begins anew.
             FolderKind::Deleted | FolderKind::Future => contents.deleted.push(path),
             FolderKind::Stray => contents.stray.push(path),
-            FolderKind::KafkaMetadata => return Err(DirectoryError::KafkaMetadataLog { path }),
-            FolderKind::Other => {}
+            FolderKind::KafkaMetadata if is_kafka_metadata(disk, &path)? => {
+                return Err(DirectoryError::KafkaMetadataLog { path });
+            }
+            FolderKind::KafkaMetadata | FolderKind::Other => {}
         }
     }
     Ok(contents)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use minikafka_model::{PartitionIndex, Uuid};
 
-/// The topic of Kafka's own metadata log. Its format is not ours.
+/// The topic of the metadata log. Kafka's own holds records that are not ours.
 pub const KAFKA_METADATA_TOPIC: &str = "__cluster_metadata";
 /// Longest name of a folder.
 const MOST_BYTES: usize = 255;
@@ -17,7 +17,7 @@ pub(crate) enum FolderKind {
     Stray,
     /// Of a move between directories.
     Future,
-    /// Kafka's own metadata log.
+    /// A metadata log: ours, or Kafka's own.
     KafkaMetadata,
     /// Not a partition's.
     Other,

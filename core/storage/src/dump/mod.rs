@@ -19,7 +19,7 @@ use crate::checkpoint::{
     MetaProperties, PARTITION_METADATA, RECOVERY_POINT_CHECKPOINT, REPLICATION_CHECKPOINT, epochs_from_text,
     offsets_from_text, partition_metadata_from_text, read_small, read_text,
 };
-use crate::directory::KAFKA_METADATA_TOPIC;
+use crate::directory::is_kafka_metadata;
 use crate::disk::{Disk, OpenMode, read_full};
 use crate::error::{At, DiskOp, LogError};
 use crate::producer::{SnapshotError, snapshot_from_bytes};
@@ -80,7 +80,7 @@ pub enum DumpError {
 /// # Errors
 /// See [`DumpError`]. Damaged batches are facts, not errors.
 pub fn dump_file(disk: &dyn Disk, path: &Path, records: bool) -> Result<Facts, DumpError> {
-    refuse_kafka_metadata(path)?;
+    refuse_kafka_metadata(disk, path)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match SegmentFile::parse(name) {
         Some((base, SegmentFile::Log)) => {
@@ -93,14 +93,12 @@ pub fn dump_file(disk: &dyn Disk, path: &Path, records: bool) -> Result<Facts, D
     }
 }
 
-fn refuse_kafka_metadata(path: &Path) -> Result<(), DumpError> {
-    let foreign = |part: &std::ffi::OsStr| {
-        part.to_str().is_some_and(|part| part == format!("{KAFKA_METADATA_TOPIC}-0"))
+fn refuse_kafka_metadata(disk: &dyn Disk, path: &Path) -> Result<(), DumpError> {
+    let foreign = match path.parent() {
+        Some(folder) => is_kafka_metadata(disk, folder)?,
+        None => false,
     };
-    match path.iter().any(foreign) {
-        true => Err(DumpError::KafkaMetadataLog { path: path.to_owned() }),
-        false => Ok(()),
-    }
+    if foreign { Err(DumpError::KafkaMetadataLog { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// Goes through the batches of a `.log` file, handing over each with its facts, and returns the number of bytes at the end that are
@@ -114,7 +112,7 @@ pub fn dump_log(
     records: bool,
     mut each: impl FnMut(BatchFacts),
 ) -> Result<u64, DumpError> {
-    refuse_kafka_metadata(path)?;
+    refuse_kafka_metadata(disk, path)?;
     let file = match disk.open(path, OpenMode::Read) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(DumpError::Missing { path: path.to_owned() });

@@ -184,7 +184,7 @@ impl Found {
             return self.nothing_found(opening, recovery_point);
         };
         let trusted = opening.clean && trust(newest)?;
-        let first = match trusted {
+        let mut first = match trusted {
             true => self.segments.len(),
             false if opening.clean => self.segments.len() - 1,
             // The segment that holds the recovery point, and all later ones.
@@ -192,6 +192,9 @@ impl Found {
                 self.segments.partition_point(|segment| segment.base <= recovery_point).saturating_sub(1)
             }
         };
+        if !opening.clean && first > 0 && overlaps(&self.segments[first - 1], self.segments[first].base)? {
+            first -= 1;
+        }
         if let Some(below) = first.checked_sub(1).filter(|_| !opening.clean) {
             // It may have been cut where the recovery point is, by a process that died before it could sync.
             self.segments[below].cuts.fetch_add(1, Ordering::AcqRel);
@@ -372,6 +375,16 @@ fn gap(
         later_segments: Vec::new(),
     });
     Ok(())
+}
+
+/// Whether a segment that need not be scanned reaches beyond the base of the next one: it was cut there, and the cut was not durable.
+/// One that cannot be read is scanned too, to say where.
+fn overlaps(segment: &Segment, next: Offset) -> Result<bool, LogError> {
+    match segment.place_at(segment.size()) {
+        Ok(place) => Ok(place.offset > next),
+        Err(WalkError::Invalid(_)) | Err(WalkError::Disk(LogError::Unreadable(_))) => Ok(true),
+        Err(WalkError::Disk(error)) => Err(error),
+    }
 }
 
 /// Whether the indexes and the batches behind the last index entry of the newest segment hold together.

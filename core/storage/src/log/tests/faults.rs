@@ -158,3 +158,26 @@ fn whichever_operation_fails_nothing_synced_is_lost_with_the_power() {
         }
     }
 }
+
+/// A log that was synced to 27, cut to 9 and gone on with in a new segment whose name became durable while the cut did not.
+#[test]
+fn batches_of_a_time_before_a_cut_do_not_come_back_below_a_newer_segment() {
+    let disk = new_disk();
+    let config = LogConfig { segment_bytes: 1 << 20, ..small() };
+    let (mut log, _) = open_with(&disk, config.clone(), unclean(0)).unwrap();
+    fill(&mut log, 0, 9, 20);
+    log.sync().unwrap();
+    let durable = log.recovery_point();
+    assert_eq!(durable, Offset(27));
+    let _ = log.truncate_to(Offset(9), now()).unwrap();
+    log.set_config(LogConfig { segment_bytes: 300, ..small() });
+    fill(&mut log, 1, 2, 20);
+    assert_eq!((log.segment_count(), log.newest().base), (2, Offset(9)));
+    log.epoch_checkpoint().run().unwrap();
+    disk.power_loss(Unsynced::Lost);
+    let (log, report) = open_with(&disk, config, unclean(durable.0)).unwrap();
+    assert_eq!((log.end_offset(), log.segment_count()), (Offset(9), 2));
+    assert!(report.stale_bytes > 0);
+    assert_eq!(offsets(&read_all(&log)), [0, 3, 6]);
+    check_epochs(&log);
+}
