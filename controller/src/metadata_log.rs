@@ -59,7 +59,11 @@ impl MetadataLog {
     ///
     /// # Errors
     /// The disk refuses, or files are damaged.
-    pub fn open(disk: &Arc<dyn Disk>, directory: &Path, now: WallMs) -> Result<MetadataLog, MetadataLogError> {
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        now: WallMs,
+    ) -> Result<MetadataLog, MetadataLogError> {
         let dir = directory.join(format!("{KAFKA_METADATA_TOPIC}-0"));
         disk.create_dir(&dir).map_err(|source| MetadataLogError::File { path: dir.clone(), source })?;
         let snapshot = newest_snapshot(&**disk, &dir)?;
@@ -71,13 +75,8 @@ impl MetadataLog {
             retention_bytes: None,
             ..LogConfig::default()
         };
-        let opening = Opening {
-            clean: false,
-            recovery_point: None,
-            start_offset: start,
-            high_watermark: start,
-            now,
-        };
+        let opening =
+            Opening { clean: false, recovery_point: None, start_offset: start, high_watermark: start, now };
         let (mut log, _report) = Log::open(disk, &dir, config, opening)?;
         if let Some(start) = start {
             if log.end_offset() < start {

@@ -75,10 +75,8 @@ impl VoteFile {
             directories: set.voters.0.iter().map(|(id, dir)| (id.0, *dir)).collect(),
         });
         let written = Written { version: VERSION, term: state.term, voted_for: state.voted_for, voters };
-        let bytes = serde_json::to_vec(&written).map_err(|e| MetadataLogError::Malformed {
-            path: self.path.clone(),
-            what: e.to_string(),
-        })?;
+        let bytes = serde_json::to_vec(&written)
+            .map_err(|e| MetadataLogError::Malformed { path: self.path.clone(), what: e.to_string() })?;
         Ok(FileWrite { path: self.path.clone(), bytes }.run(&*self.disk)?)
     }
 }
