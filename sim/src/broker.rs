@@ -2,21 +2,18 @@
 //! here the same way.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use minikafka_metadata::{Delta, Image, local_plan};
 use minikafka_model::{
-    BrokerEpoch, BrokerId, ClusterId, ErrorCode, IncarnationId, LeaderEpoch, Mono, Offset, Ticket,
-    TopicPartition, Uuid, WallMs,
+    BrokerEpoch, BrokerId, ClusterId, ErrorCode, IncarnationId, Mono, Offset, Ticket, TopicPartition, Uuid,
 };
 use minikafka_replication::{
     Acks, BrokerLifecycle, ConsumerAnswer, ConsumerAsk, Effect, IsrAnswer, IsrProposal, LeaderSession,
     LifecycleConfig, LifecycleEffect, Next, OwnRegistration, PartitionFacts, Produce, ProduceRefusal,
-    Produced, ReadLimit, Replica, ReplicaConfig, StreamId, brokers_of,
+    Produced, ReadLimit, Replica, ReplicaConfig, ReplicaLog, StreamId, brokers_of,
 };
-use minikafka_storage::{EpochCheckpoint, Log, LogConfig, Opening, SimDisk, SyncUpto, Unsynced};
 
 use crate::control::SESSION;
 use crate::fetcher::Fetcher;
@@ -33,47 +30,14 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(1000);
 /// What a broker has on its disk.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    /// The files of the logs.
-    files: Arc<SimDisk>,
-    /// The log of each partition, recovered, while no process has it.
-    logs: BTreeMap<TopicPartition, Log>,
-    /// `recovery-point-offset-checkpoint`.
-    recovery_points: BTreeMap<TopicPartition, Offset>,
-    /// `replication-offset-checkpoint`.
-    high_watermarks: BTreeMap<TopicPartition, Offset>,
+    /// The log of each partition, while no process has it open.
+    pub(crate) logs: BTreeMap<TopicPartition, ReplicaLog>,
+    /// Log ends that are surely on disk: a power loss takes the rest.
+    pub(crate) synced: BTreeMap<TopicPartition, Offset>,
     /// `.kafka_cleanshutdown`: the epoch of a life that ended in an orderly way. Taken when it is seen.
-    clean_shutdown: Option<BrokerEpoch>,
-}
-
-fn folder(at: TopicPartition) -> String {
-    format!("/data/orders-{}", at.partition)
-}
-
-/// Small segments and indexes, so that logs roll and positions are looked up.
-fn log_config() -> LogConfig {
-    LogConfig {
-        segment_bytes: 4096,
-        index_interval_bytes: 512,
-        segment_index_bytes: 256,
-        ..LogConfig::default()
-    }
-}
-
-fn new_log(disk: &Arc<dyn minikafka_storage::Disk>, at: TopicPartition, now: WallMs) -> Log {
-    let opening =
-        Opening { clean: true, recovery_point: None, start_offset: None, high_watermark: None, now };
-    Log::open(disk, Path::new(&folder(at)), log_config(), opening).expect("a new log").0
-}
-
-fn sync(replica: &mut Replica, upto: SyncUpto) {
-    let mut out = Vec::new();
-    replica.with_log(&mut out, |log, _| {
-        if let Some(plan) = log.sync_plan(upto) {
-            let synced = plan.run()?;
-            log.synced(synced);
-        }
-        Ok(())
-    });
+    pub(crate) clean_shutdown: Option<BrokerEpoch>,
+    /// `replication-offset-checkpoint`.
+    pub(crate) high_watermarks: BTreeMap<TopicPartition, Offset>,
 }
 
 /// A broker of a simulated cluster.
@@ -109,9 +73,6 @@ pub(crate) struct Process {
     pub(crate) fetchers: BTreeMap<BrokerId, Fetcher>,
     waiting: BTreeMap<Ticket, Waiting>,
     proposals: BTreeMap<TopicPartition, (u64, IsrProposal)>,
-    /// Epoch checkpoints that are being written.
-    epoch_writes: BTreeMap<u64, (TopicPartition, LeaderEpoch, EpochCheckpoint)>,
-    disk: Arc<dyn minikafka_storage::Disk>,
     next_number: u64,
     call: Option<u64>,
     /// Timers that are set: one of each is enough.
@@ -129,15 +90,11 @@ enum Waiting {
 impl Broker {
     /// A broker with an empty disk that does not run yet.
     pub(crate) fn new(id: BrokerId, config: ReplicaConfig) -> Broker {
-        let disk = Disk::default();
-        // The log directory itself is there for good.
-        let files: &dyn minikafka_storage::Disk = &*disk.files;
-        files.create_dir(Path::new("/data")).and_then(|()| files.sync_dir(Path::new("/"))).expect("a new disk");
-        Broker { id, disk, process: None, lives: 0, config }
+        Broker { id, disk: Disk::default(), process: None, lives: 0, config }
     }
 
     /// The log of a partition, whether a process has it open or not.
-    pub(crate) fn log(&self, at: TopicPartition) -> Option<&Log> {
+    pub(crate) fn log(&self, at: TopicPartition) -> Option<&ReplicaLog> {
         match &self.process {
             Some(process) => process.replicas.get(&at).and_then(Replica::log),
             None => self.disk.logs.get(&at),
@@ -176,8 +133,6 @@ impl Broker {
             fetchers: BTreeMap::new(),
             waiting: BTreeMap::new(),
             proposals: BTreeMap::new(),
-            epoch_writes: BTreeMap::new(),
-            disk: Arc::clone(&self.disk.files) as Arc<dyn minikafka_storage::Disk>,
             next_number: 0,
             call: None,
             armed: BTreeMap::new(),
@@ -188,71 +143,46 @@ impl Broker {
         self.with(cx, |process, id, cx| process.tick_lifecycle(id, cx));
     }
 
-    /// The process ends at once. What it has written stays, unless the power goes too: then what was not synced is lost, or a part
-    /// of it. The logs are recovered here already, as the next process would do it.
-    pub(crate) fn crash(&mut self, power_loss: Option<u64>, now: WallMs) {
+    /// The process ends at once. What it has written stays, unless the power goes too: then what was not synced is lost.
+    pub(crate) fn crash(&mut self, power_loss: bool) {
         let Some(process) = self.process.take() else { return };
-        let partitions: Vec<TopicPartition> = process.replicas.keys().copied().collect();
-        drop(process);
-        match power_loss {
-            None => self.disk.files.process_crash(),
-            Some(seed) if seed % 2 == 0 => self.disk.files.power_loss(Unsynced::Lost),
-            Some(seed) => self.disk.files.power_loss(Unsynced::Torn(seed)),
-        }
-        self.recover(&partitions, false, now);
-    }
-
-    fn recover(&mut self, partitions: &[TopicPartition], clean: bool, now: WallMs) {
-        let files = Arc::clone(&self.disk.files) as Arc<dyn minikafka_storage::Disk>;
-        for at in partitions {
-            let opening = Opening {
-                clean,
-                recovery_point: self.disk.recovery_points.get(at).copied(),
-                start_offset: None,
-                high_watermark: self.disk.high_watermarks.get(at).copied(),
-                now,
-            };
-            match Log::open(&files, Path::new(&folder(*at)), log_config(), opening) {
-                Ok((log, _)) => self.disk.logs.insert(*at, log),
-                Err(error) => panic!("broker {} cannot recover {at}: {error}", self.id),
-            };
-        }
-    }
-
-    /// Orderly end: everything is synced, checkpointed and closed.
-    pub(crate) fn stop(&mut self, now: WallMs) {
-        self.checkpoint();
-        let Some(process) = self.process.take() else { return };
-        self.disk.clean_shutdown = process.last_epoch;
-        let mut partitions = Vec::new();
         for (at, replica) in process.replicas {
             let mut out = Vec::new();
-            if let Some(log) = replica.remove(&mut out) {
-                let end = log.close().expect("the disk works");
-                self.disk.recovery_points.insert(at, end);
-                partitions.push(at);
+            let mut log = replica.remove(&mut out).unwrap_or_default();
+            if power_loss {
+                let synced = self.disk.synced.get(&at).copied().unwrap_or(Offset(0));
+                log.truncate_to(synced).expect("in memory");
             }
+            self.disk.logs.insert(at, log);
         }
-        self.disk.files.process_crash();
-        self.recover(&partitions, true, now);
+    }
+
+    /// Orderly end: everything is synced and checkpointed.
+    pub(crate) fn stop(&mut self) {
+        self.checkpoint();
+        self.disk.clean_shutdown = self.process.as_ref().and_then(|process| process.last_epoch);
+        self.crash(false);
     }
 
     fn checkpoint(&mut self) {
-        let Some(process) = &mut self.process else { return };
-        for (at, replica) in &mut process.replicas {
-            sync(replica, SyncUpto::End);
-            let (Some(bounds), Some(log)) = (replica.bounds(), replica.log()) else { continue };
-            self.disk.high_watermarks.insert(*at, bounds.high_watermark);
-            let recovery_point = log.recovery_point();
-            self.disk.recovery_points.insert(*at, recovery_point);
-            let mut out = Vec::new();
-            replica.with_log(&mut out, |log, _| log.recovery_point_saved(recovery_point));
+        let Some(process) = &self.process else { return };
+        for (at, replica) in &process.replicas {
+            if let Some(bounds) = replica.bounds() {
+                self.disk.high_watermarks.insert(*at, bounds.high_watermark);
+                self.disk.synced.insert(*at, bounds.log_end);
+            }
         }
     }
 
     fn with(&mut self, cx: &mut Outbox<'_>, step: impl FnOnce(&mut Process, BrokerId, &mut Outbox<'_>)) {
         if let Some(process) = &mut self.process {
             step(process, self.id, cx);
+            // A log that was cut below what was synced is durable only up to there.
+            for (at, replica) in &process.replicas {
+                if let (Some(bounds), Some(synced)) = (replica.bounds(), self.disk.synced.get_mut(at)) {
+                    *synced = (*synced).min(bounds.log_end);
+                }
+            }
         }
     }
 
@@ -270,7 +200,7 @@ impl Broker {
         }
         self.with(cx, |process, id, cx| process.timer(id, timer, cx));
         if self.process.as_ref().is_some_and(|process| process.ended()) {
-            self.stop(cx.clocks().wall);
+            self.stop();
         }
     }
 
@@ -282,7 +212,7 @@ impl Broker {
             process.perform_lifecycle(id, out, cx);
         });
         if self.process.as_ref().is_some_and(|process| process.ended()) {
-            self.stop(cx.clocks().wall);
+            self.stop();
         }
     }
 }
@@ -344,7 +274,7 @@ impl Process {
         let acks = if write.sequence.is_some() { Acks::All } else { Acks::Leader };
         let producer = write.sequence.map(|sequence| (i64::from(client), sequence));
         let produce = Produce {
-            batch: batch(&write.value, producer, cx.clocks().wall),
+            batch: Ok(batch(&write.value, producer)),
             acks,
             ticket,
             deadline: cx.now.after(Duration::from_millis(1500)),
@@ -363,8 +293,7 @@ impl Process {
                 ProduceRefusal::NotEnoughReplicas(_) => ErrorCode::NotEnoughReplicas,
                 ProduceRefusal::Batch(_) => ErrorCode::InvalidRecord,
                 ProduceRefusal::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
-                ProduceRefusal::NotWritten { .. } => ErrorCode::KafkaStorageError,
-                ProduceRefusal::Producer { refusal, .. } => refusal.code(),
+                ProduceRefusal::Producer { code, .. } => code,
             })),
         };
         if let Some(answer) = answer {
@@ -394,8 +323,8 @@ impl Process {
         };
         let answer = match replica.consumer_fetch(&ask) {
             ConsumerAnswer::Read { plan, .. } => {
-                let records = seen(&plan.run().expect("readable").records);
-                Ok(records.into_iter().filter(|record| record.offset >= position).collect())
+                let batches = plan.run().expect("in memory").batches;
+                Ok(batches.iter().map(seen).collect())
             }
             ConsumerAnswer::Empty { .. } => {
                 if may_wait && replica.park(ticket, position) {
@@ -447,22 +376,13 @@ impl Process {
                 Effect::WithdrawIsr => {
                     self.proposals.remove(&at);
                 }
-                Effect::WriteEpochs { leader_epoch, checkpoint } => {
-                    let number = self.number();
-                    self.epoch_writes.insert(number, (at, leader_epoch, checkpoint));
+                Effect::WriteEpochs { leader_epoch, version, .. } => {
                     let span = Duration::from_micros(cx.dice.range(200, 20_000));
-                    cx.after(span, Timer::EpochsWritten(number));
-                }
-                Effect::SaveEpochs(checkpoint) => checkpoint.run().expect("the disk works"),
-                Effect::RemoveFiles(removal) => removal.run(&*self.disk).expect("the disk works"),
-                Effect::SyncDue(upto) => {
-                    if let Some(replica) = self.replicas.get_mut(&at) {
-                        sync(replica, upto);
-                    }
+                    cx.after(span, Timer::EpochsWritten(at, leader_epoch, version));
                 }
                 Effect::AskChanged => self.ask_changed(at, cx),
                 Effect::Emit(event) => cx.notes.push(Note::Replica(id, at, event)),
-                Effect::LogFailed { error, .. } => panic!("a log on a good disk failed: {error}"),
+                Effect::LogFailed { error } => unreachable!("a log in memory does not fail: {error}"),
             }
         }
         for stream in wake {
@@ -500,9 +420,7 @@ impl Process {
                     self.arm_replica(at, cx);
                 }
             }
-            Timer::EpochsWritten(number) => {
-                let Some((at, leader_epoch, checkpoint)) = self.epoch_writes.remove(&number) else { return };
-                checkpoint.run().expect("the disk works");
+            Timer::EpochsWritten(at, leader_epoch, _) => {
                 let Some(replica) = self.replicas.get_mut(&at) else { return };
                 let mut out = Vec::new();
                 let next = replica.epochs_written(cx.clocks(), leader_epoch, &mut out);
@@ -637,9 +555,10 @@ impl Process {
         let plan = local_plan(image, &delta, id);
         let brokers = brokers_of(image);
         for (at, local) in plan.lead.iter().chain(&plan.follow) {
-            let replica = self.replicas.entry(*at).or_insert_with(|| {
-                Replica::new(*at, id, new_log(&self.disk, *at, cx.clocks().wall), None, self.config.clone())
-            });
+            let replica = self
+                .replicas
+                .entry(*at)
+                .or_insert_with(|| Replica::new(*at, id, ReplicaLog::default(), None, self.config.clone()));
             let mut out = Vec::new();
             replica.metadata(cx.clocks(), &PartitionFacts::from(local.state.as_ref()), &brokers, &mut out);
             self.perform(id, *at, out, cx);

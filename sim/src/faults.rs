@@ -92,7 +92,7 @@ impl Plan {
         match world.dice.range(0, 15) {
             0 | 1 | 12 | 13 => {
                 world.tell(|| format!("--- broker {id} is killed"));
-                world.kill(id);
+                world.brokers.get_mut(&id).expect("known").crash(false);
                 world.connections_closed(id);
             }
             2 if Plan::whole(world) && Plan::calm(world) => {

@@ -274,15 +274,15 @@ impl Process {
 
 /// Runs a read plan, and gives what the session has to know and what goes to the follower.
 fn answer_of(answer: FollowerAnswer) -> (Served, Option<FetchedAnswer>) {
-    let marks = |records, bounds: Bounds| FetchedAnswer::Data {
-        records,
+    let marks = |batches, bounds: Bounds| FetchedAnswer::Data {
+        batches,
         high_watermark: bounds.high_watermark,
         log_start: bounds.log_start,
     };
     match answer {
         FollowerAnswer::Read { plan, bounds } => {
-            let read = plan.run().expect("readable");
-            (Served::read(&read, bounds), Some(marks(vec![read.records], bounds)))
+            let read = plan.run().expect("in memory");
+            (Served::read(&read, bounds), Some(marks(read.batches, bounds)))
         }
         other => {
             let said = match &other {

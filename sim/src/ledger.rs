@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 
 use minikafka_metadata::Image;
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition};
-use minikafka_replication::{Replica, ReplicaEvent, RoleName};
-use minikafka_storage::Log;
+use minikafka_replication::{ReadLimit, Replica, ReplicaEvent, ReplicaLog, RoleName};
 
 use crate::broker::Broker;
 use crate::message::Seen;
 use crate::outbox::Note;
-use crate::records::records;
+use crate::records::seen;
+
+/// Every record of a log from one offset up to another.
+pub(crate) fn records(log: &ReplicaLog, from: Offset, upto: Offset) -> Vec<Seen> {
+    let limit = ReadLimit { max_bytes: usize::MAX, at_least_one: true };
+    log.plan_read(from, upto, limit).run().expect("in memory").batches.iter().map(seen).collect()
+}
 
 /// What happened in a run, counted; a run in which too little happened proves nothing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -223,13 +228,13 @@ impl Ledger {
                 continue;
             }
             let Some(log) = brokers[member].log(at) else { continue };
-            let have = records(log, first, log.end_offset());
+            let have = records(log, first, log.end());
             let holds = fresh.iter().all(|record| have.contains(record));
             if !holds {
                 self.broken(format!(
                     "R6: {id} committed {at} up to {} without member {member} of the ISR, whose log ends at {}",
                     bounds.high_watermark,
-                    log.end_offset()
+                    log.end()
                 ))?;
             }
         }
@@ -249,9 +254,7 @@ impl Ledger {
         }
         let Some(last) = fresh.last() else { return Ok(()) };
         let holds = |broker: &Broker| {
-            broker
-                .log(at)
-                .is_some_and(|log| records(log, last.offset, log.end_offset()).first() == Some(last))
+            broker.log(at).is_some_and(|log| records(log, last.offset, log.end()).first() == Some(last))
         };
         let holders = brokers.values().filter(|broker| holds(broker)).count();
         if holders < MIN_INSYNC_REPLICAS {
@@ -276,7 +279,7 @@ impl Ledger {
                 }
                 let committed = self.committed.get(&at).map_or(&[][..], Vec::as_slice);
                 let Some(log) = brokers[member].log(at) else { continue };
-                let have = records(log, log.start_offset(), log.end_offset());
+                let have = records(log, log.start(), log.end());
                 let complete = have.len() >= committed.len()
                     && committed
                         .iter()
@@ -299,12 +302,12 @@ impl Ledger {
         id: BrokerId,
         at: TopicPartition,
         epoch: LeaderEpoch,
-        log: &Log,
+        log: &ReplicaLog,
     ) -> Result<(), String> {
         let mut committed = self.committed.get(&at).cloned().unwrap_or_default();
         let in_epochs = self.committed_in.get(&at).map_or(&[][..], Vec::as_slice);
         committed.truncate(in_epochs.partition_point(|committed_in| *committed_in < epoch));
-        let have = records(log, Offset(0), log.end_offset());
+        let have = records(log, Offset(0), log.end());
         let complete = have.len() >= committed.len()
             && committed
                 .iter()
@@ -330,7 +333,7 @@ impl Ledger {
         for (id, broker) in brokers {
             let log = broker.log(at);
             if log.is_some_and(|log| {
-                records(log, log.start_offset(), log.end_offset()).iter().any(|record| record.value == value)
+                records(log, log.start(), log.end()).iter().any(|record| record.value == value)
             }) {
                 self.broken(format!("H12: '{value}' was refused with 19 and is in the log of {id}"))?;
             }
@@ -339,8 +342,13 @@ impl Ledger {
     }
 
     /// At the end: every acknowledged write is in every log, once and in order.
-    pub(crate) fn at_the_end(&mut self, at: TopicPartition, id: BrokerId, log: &Log) -> Result<(), String> {
-        let have = records(log, Offset(0), log.end_offset());
+    pub(crate) fn at_the_end(
+        &mut self,
+        at: TopicPartition,
+        id: BrokerId,
+        log: &ReplicaLog,
+    ) -> Result<(), String> {
+        let have = records(log, Offset(0), log.end());
         let acknowledged = self.acknowledged.get(&at).cloned().unwrap_or_default();
         for (offset, value) in &acknowledged {
             let found = have.get(offset.0 as usize).map(|record| &record.value);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use minikafka_model::{BrokerId, Mono, Now, TopicPartition, WallMs};
+use minikafka_model::{BrokerId, LeaderEpoch, Mono, Now, TopicPartition, WallMs};
 use minikafka_replication::{ReplicaEvent, StreamId};
 
 use crate::dice::Dice;
@@ -16,7 +16,7 @@ pub(crate) enum Timer {
     /// Broker: a replica wants a tick.
     Replica(TopicPartition),
     /// Broker: the epoch checkpoint of a replica is on disk.
-    EpochsWritten(u64),
+    EpochsWritten(TopicPartition, LeaderEpoch, u64),
     /// Broker: a stream's request has waited long enough.
     Serve(StreamId),
     /// Broker: a fetcher looks whether it may ask, or connects anew.

@@ -1,57 +1,30 @@
 //! Record batches of the simulation: one record a batch, whose value is a word.
 
 use bytes::Bytes;
-use minikafka_model::batch::{
-    Batch, BatchBuilder, BatchHeader, BatchRefusal, CheckRules, Checked, CompressionType, ProducerStamp,
-    Records, split_batches,
-};
-use minikafka_model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, WallMs};
-use minikafka_storage::{Log, ReadLimit};
+use minikafka_model::{LeaderEpoch, Offset};
+use minikafka_replication::ClientBatch;
 
 use crate::message::Seen;
 
-/// A batch with one record as a client sends it, checked; `producer` is the id and the sequence of an idempotent producer.
-pub(crate) fn batch(
-    value: &str,
-    producer: Option<(i64, i32)>,
-    now: WallMs,
-) -> Result<Batch<Checked>, BatchRefusal> {
-    let mut builder = BatchBuilder::new();
-    builder.push(now.0, None, Some(value.as_bytes()), &[]);
-    let stamp = producer.map(|(id, sequence)| ProducerStamp {
-        id: ProducerId(id),
-        epoch: ProducerEpoch(0),
-        sequence: Sequence(sequence),
-    });
-    let bytes = builder.finish(CompressionType::None, stamp).expect("nothing to compress");
-    Batch::from_client(bytes)?.check(&CheckRules::default(), now)
+/// A batch with one record; `producer` is the id and the sequence of an idempotent producer.
+pub(crate) fn batch(value: &str, producer: Option<(i64, i32)>) -> ClientBatch {
+    let mut bytes = vec![0; 61];
+    bytes[16] = 2;
+    let (id, epoch, sequence) = producer.map_or((-1, -1, -1), |(id, sequence)| (id, 0, sequence));
+    bytes[43..51].copy_from_slice(&i64::to_be_bytes(id));
+    bytes[51..53].copy_from_slice(&i16::to_be_bytes(epoch));
+    bytes[53..57].copy_from_slice(&i32::to_be_bytes(sequence));
+    bytes[57..61].copy_from_slice(&1_i32.to_be_bytes());
+    bytes.extend_from_slice(value.as_bytes());
+    ClientBatch { bytes }
 }
 
-/// The records of stored batches.
-pub(crate) fn seen(records: &Bytes) -> Vec<Seen> {
-    let mut all = Vec::new();
-    for bytes in split_batches(records.clone()) {
-        let bytes = bytes.expect("whole batches");
-        let epoch = BatchHeader::parse(&bytes).expect("a header").leader_epoch.unwrap_or(LeaderEpoch(-1));
-        for record in Records::of(&bytes).expect("records") {
-            let record = record.expect("a record");
-            let value = String::from_utf8_lossy(&record.value.unwrap_or_default()).into_owned();
-            all.push(Seen { offset: record.offset, epoch, value });
-        }
+/// The record of a stored batch.
+pub(crate) fn seen(bytes: &Bytes) -> Seen {
+    let number = |at: usize| i64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    Seen {
+        offset: Offset(number(0)),
+        epoch: LeaderEpoch((number(12) >> 32) as i32),
+        value: String::from_utf8_lossy(&bytes[61..]).into_owned(),
     }
-    all
-}
-
-/// Every record of a log from one offset up to another.
-pub(crate) fn records(log: &Log, from: Offset, upto: Offset) -> Vec<Seen> {
-    let reader = log.reader();
-    let (mut at, mut all) = (from.max(reader.start_offset()), Vec::new());
-    while at < upto {
-        let limit = ReadLimit { max_bytes: 1 << 20, upto, at_least_one: true };
-        let read = reader.read(at, limit).expect("readable");
-        let Some(end) = read.end else { break };
-        all.extend(seen(&read.records).into_iter().filter(|record| record.offset >= at));
-        at = end;
-    }
-    all
 }

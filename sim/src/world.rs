@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use minikafka_model::{BrokerId, Mono, TopicPartition, WallMs};
+use minikafka_model::{BrokerId, Mono, TopicPartition};
 use minikafka_replication::{ReplicaConfig, ReplicaEvent, RoleName};
 
 use crate::broker::Broker;
@@ -451,19 +451,7 @@ impl World {
     pub(crate) fn power_fails(&mut self, id: BrokerId) {
         let epoch = self.control.image().broker(id).map(|known| known.epoch);
         self.ledger.lost_power.insert(id, epoch);
-        let seed = self.dice.bits();
-        let now = self.wall();
-        self.brokers.get_mut(&id).expect("known").crash(Some(seed), now);
-    }
-
-    /// A broker's process is killed: what it has written stays.
-    pub(crate) fn kill(&mut self, id: BrokerId) {
-        let now = self.wall();
-        self.brokers.get_mut(&id).expect("known").crash(None, now);
-    }
-
-    fn wall(&self) -> WallMs {
-        WallMs(1_700_000_000_000 + (self.now.0 / 1000) as i64)
+        self.brokers.get_mut(&id).expect("known").crash(true);
     }
 
     /// The plan of faults.

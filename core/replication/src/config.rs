@@ -11,6 +11,8 @@ pub struct ReplicaConfig {
     pub lag_time_max: Duration,
     /// `replica.fetch.backoff.ms`: how long a follower leaves a partition alone after an error.
     pub fetch_backoff: Duration,
+    /// `segment.bytes`: a batch above it is refused (RECORD_LIST_TOO_LARGE).
+    pub segment_bytes: usize,
     /// `message.timestamp.type=LogAppendTime`: the leader stamps the records.
     pub log_append_time: bool,
     /// The fault planted for a test of the tests.
@@ -25,6 +27,7 @@ impl Default for ReplicaConfig {
             min_insync_replicas: 1,
             lag_time_max: Duration::from_secs(30),
             fetch_backoff: Duration::from_secs(1),
+            segment_bytes: 1 << 30,
             log_append_time: false,
             #[cfg(feature = "seeded-bugs")]
             seeded: None,

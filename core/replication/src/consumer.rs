@@ -2,9 +2,10 @@
 
 use minikafka_model::{LeaderEpoch, Offset, Ticket, WallMs};
 
+use crate::log::{LogError, ReadLimit, ReadPlan};
 use crate::replica::{Online, Role};
 use crate::serve::Place;
-use crate::{Bounds, Divergence, NotServed, OffsetLookup, ReadLimit, ReadPlan, SeededBug};
+use crate::{Bounds, Divergence, NotServed, SeededBug};
 
 /// A consumer's fetch of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +59,8 @@ pub enum OffsetSpec {
 }
 
 /// The answer to ListOffsets.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetAnswer {
-    /// The log has to be looked into: run it without the lock. It gives one of the others.
-    Lookup(OffsetLookup),
     /// Found.
     At {
         /// The offset.
@@ -112,7 +111,7 @@ impl Online {
             bounds.high_watermark
         };
         if ask.position < upto {
-            let plan = self.plan_read(ask.position, upto, ask.limit);
+            let plan = self.log.plan_read(ask.position, upto, ask.limit);
             ConsumerAnswer::Read { plan, bounds }
         } else {
             ConsumerAnswer::Empty { bounds }
@@ -128,28 +127,42 @@ impl Online {
         true
     }
 
-    pub(crate) fn list_offsets(&self, leader_epoch: Option<LeaderEpoch>, spec: OffsetSpec) -> OffsetAnswer {
+    pub(crate) fn list_offsets(
+        &self,
+        leader_epoch: Option<LeaderEpoch>,
+        spec: OffsetSpec,
+    ) -> Result<OffsetAnswer, LogError> {
         if let Err(refused) = self.fence(leader_epoch) {
-            return OffsetAnswer::Refused(refused);
+            return Ok(OffsetAnswer::Refused(refused));
         }
-        let Role::Leader(leader) = &self.role else { return OffsetAnswer::Refused(NotServed::NotLeader) };
+        let Role::Leader(leader) = &self.role else { return Ok(OffsetAnswer::Refused(NotServed::NotLeader)) };
         let behind_epoch_start = self.high_watermark < leader.epoch_start;
-        let at_or_after = match spec {
+        let found = match spec {
             OffsetSpec::Earliest => {
-                let offset = self.log.start_offset();
-                let leader_epoch = self.log.epochs().epoch_at(offset);
-                return OffsetAnswer::At { offset, timestamp: None, leader_epoch };
+                let offset = self.log.start();
+                let leader_epoch = self.log.epoch_at(offset);
+                return Ok(OffsetAnswer::At { offset, timestamp: None, leader_epoch });
             }
-            OffsetSpec::Latest if behind_epoch_start => return OffsetAnswer::NotAvailable,
             OffsetSpec::Latest => {
-                let leader_epoch = Some(leader.epoch);
-                return OffsetAnswer::At { offset: self.high_watermark, timestamp: None, leader_epoch };
+                return Ok(if behind_epoch_start {
+                    OffsetAnswer::NotAvailable
+                } else {
+                    let leader_epoch = Some(leader.epoch);
+                    OffsetAnswer::At { offset: self.high_watermark, timestamp: None, leader_epoch }
+                });
             }
-            OffsetSpec::MaxTimestamp => None,
-            OffsetSpec::AtOrAfter(time) => Some(time),
+            OffsetSpec::MaxTimestamp => self.log.max_timestamp()?,
+            OffsetSpec::AtOrAfter(time) => self.log.lookup_time(time)?,
         };
-        let (reader, high_watermark) = (self.log.reader(), self.high_watermark);
-        OffsetAnswer::Lookup(OffsetLookup { reader, at_or_after, high_watermark, behind_epoch_start })
+        Ok(match found {
+            Some((timestamp, offset)) if offset < self.high_watermark => OffsetAnswer::At {
+                offset,
+                timestamp: Some(timestamp),
+                leader_epoch: self.log.epoch_at(offset),
+            },
+            _ if behind_epoch_start => OffsetAnswer::NotAvailable,
+            _ => OffsetAnswer::NotFound,
+        })
     }
 
     pub(crate) fn end_of_epoch(
@@ -163,6 +176,6 @@ impl Online {
         if !matches!(self.role, Role::Leader(_)) {
             return EpochEndAnswer::Refused(NotServed::NotLeader);
         }
-        self.log_end_offset_for(epoch).map_or(EpochEndAnswer::Unknown, EpochEndAnswer::Found)
+        self.log.end_offset_for(epoch).map_or(EpochEndAnswer::Unknown, EpochEndAnswer::Found)
     }
 }

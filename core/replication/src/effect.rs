@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minikafka_model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, PartitionEpoch, Ticket};
-
-use minikafka_storage::{EpochCheckpoint, Reach, Removal, SyncUpto};
+use minikafka_model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, PartitionEpoch, Ticket};
 
 use crate::{ProduceDone, ReplicaEvent};
 
@@ -13,7 +11,7 @@ use crate::{ProduceDone, ReplicaEvent};
 pub struct StreamId(pub u64);
 
 /// Something to do for a replica.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a write that waited.
     Produced {
@@ -36,31 +34,25 @@ pub enum Effect {
     ProposeIsr(IsrProposal),
     /// Forget a proposal that has not been sent yet.
     WithdrawIsr,
-    /// Write `leader-epoch-checkpoint` (without the lock), then call
+    /// Write `leader-epoch-checkpoint` durably (outside the lock), then call
     /// [`Replica::epochs_written`](crate::Replica::epochs_written) with the leader epoch.
     WriteEpochs {
         /// The leader epoch of the replica that asked.
         leader_epoch: LeaderEpoch,
-        /// What to write.
-        checkpoint: EpochCheckpoint,
+        /// Rises with each of these effects: a writer skips one that is older than what it has written.
+        version: u64,
+        /// The whole content, ascending: epochs and their start offsets.
+        entries: Vec<(LeaderEpoch, Offset)>,
     },
-    /// Write `leader-epoch-checkpoint` when it suits: nobody waits for it.
-    SaveEpochs(EpochCheckpoint),
-    /// Remove files that a truncation left behind.
-    RemoveFiles(Removal),
-    /// A sync of the log is due: after a roll, or as `flush.messages` asks.
-    SyncDue(SyncUpto),
     /// What this follower wants to ask has changed, outside of an answer to it: take
     /// [`Replica::ask`](crate::Replica::ask) into the fetcher's session, or leave the partition out if there is none.
     AskChanged,
     /// Keep and tell this event.
     Emit(ReplicaEvent),
-    /// The log failed and the replica is offline. Where the directory was hit, every replica in it must go offline.
+    /// The log failed. The replica is offline; its log directory must go offline with every replica in it.
     LogFailed {
         /// What the storage said.
         error: String,
-        /// Whom it hits.
-        reach: Reach,
     },
 }
 

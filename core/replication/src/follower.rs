@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use minikafka_model::batch::{Batch, BatchHeader, Replicated, split_batches};
 use minikafka_model::{BrokerId, ErrorCode, LeaderEpoch, Mono, Now, Offset};
 
-use minikafka_storage::{LogError, Reach};
-
+use crate::log::{LogError, ReplicatedBatch};
 use crate::replica::{Online, Role};
 use crate::{Divergence, Effect, PartitionFacts, ReplicaEvent, SeededBug};
 
@@ -42,8 +40,8 @@ pub struct Fetched {
 pub enum FetchedAnswer {
     /// Whole batches in their order (perhaps none), and the leader's marks.
     Data {
-        /// The batches, in pieces of one or more.
-        records: Vec<Bytes>,
+        /// The batches.
+        batches: Vec<Bytes>,
         /// The leader's high watermark.
         high_watermark: Offset,
         /// The leader's log start.
@@ -111,7 +109,7 @@ pub(crate) enum Fetching {
 /// What is left to append of an answer, and the leader's marks.
 #[derive(Debug)]
 pub(crate) struct Received {
-    batches: VecDeque<Batch<Replicated>>,
+    batches: VecDeque<ReplicatedBatch>,
     high_watermark: Offset,
     log_start: Offset,
 }
@@ -137,35 +135,27 @@ impl Online {
     /// (KIP-101), never at the own high watermark.
     pub(crate) fn become_follower(
         &mut self,
-        now: Now,
         facts: &PartitionFacts,
         out: &mut Vec<Effect>,
     ) -> Result<(), LogError> {
-        self.drop_held();
         if self.context.config.has(SeededBug::TruncateToHighWatermark) {
-            self.cut(self.high_watermark, now.wall, out)?;
+            self.log.truncate_to(self.high_watermark)?;
         }
         self.generation += 1;
         let (leader, leader_epoch) = (facts.leader, facts.leader_epoch);
         self.role =
             Role::Follower(Box::new(Follower { leader, epoch: leader_epoch, state: Fetching::Asking }));
-        out.push(Effect::Emit(ReplicaEvent::Following {
-            leader,
-            leader_epoch,
-            log_end: self.log.end_offset(),
-        }));
+        out.push(Effect::Emit(ReplicaEvent::Following { leader, leader_epoch, log_end: self.log.end() }));
         Ok(())
     }
 
     /// A new ask in a new generation: whatever was under way is forgotten. None while there is nobody to ask.
     pub(crate) fn ask_anew(&mut self) -> Option<Ask> {
-        let Role::Follower(follower) = &self.role else { return None };
+        let Role::Follower(follower) = &mut self.role else { return None };
         let leader = follower.leader?;
         if matches!(follower.state, Fetching::Failed { .. }) {
             return None;
         }
-        self.drop_held();
-        let Role::Follower(follower) = &mut self.role else { return None };
         follower.state = Fetching::Asking;
         self.generation += 1;
         Some(self.ask_of(leader))
@@ -176,9 +166,9 @@ impl Online {
         Ask {
             leader,
             leader_epoch: self.leader_epoch(),
-            position: self.log.end_offset(),
+            position: self.log.end(),
             last_epoch: self.log.last_epoch(),
-            log_start: self.log.start_offset(),
+            log_start: self.log.start(),
             generation: self.generation,
         }
     }
@@ -215,103 +205,80 @@ impl Online {
             return Ok(Next::Ignore);
         }
         match fetched.answer {
-            FetchedAnswer::Data { records, high_watermark, log_start } => {
-                let (batches, bad) = self.usable(records, out);
-                let next = self.append(now, Received { batches, high_watermark, log_start }, out)?;
+            FetchedAnswer::Data { batches, high_watermark, log_start } => {
+                let (batches, bad) = self.usable(batches, out);
+                let next = self.append(now, Received { batches, high_watermark, log_start }, None, out)?;
                 Ok(if bad { self.back_off(now.mono) } else { next })
             }
-            FetchedAnswer::Diverging(divergence) => self.truncate_to_common(now, divergence, out),
+            FetchedAnswer::Diverging(divergence) => self.truncate_to_common(now.mono, divergence, out),
             FetchedAnswer::Error(code) => Ok(self.fetch_error(now.mono, code, out)),
         }
     }
 
     /// Checks what came: whole batches with a right CRC, dense, with epochs that rise and do not exceed the leader's
     /// (KAFKA-18723). What follows the first bad one is dropped.
-    fn usable(&self, records: Vec<Bytes>, out: &mut Vec<Effect>) -> (VecDeque<Batch<Replicated>>, bool) {
+    fn usable(&self, batches: Vec<Bytes>, out: &mut Vec<Effect>) -> (VecDeque<ReplicatedBatch>, bool) {
         let mut usable = VecDeque::new();
-        let mut expected = self.log.end_offset();
+        let mut expected = self.log.end();
         let mut epoch = self.log.last_epoch();
-        for bytes in records.into_iter().flat_map(split_batches) {
-            let batch = match bytes.and_then(Batch::from_leader) {
+        for bytes in batches {
+            let batch = match ReplicatedBatch::check(bytes) {
                 Ok(batch) => batch,
-                Err(error) => {
-                    out.push(Effect::Emit(ReplicaEvent::BadReplicaData {
-                        reason: error.to_string(),
-                        at: expected,
-                    }));
-                    return (usable, true);
-                }
+                Err(error) => return self.unusable(usable, error, expected, out),
             };
             // A log that starts anew may start within a batch; that one is taken whole.
-            let may_overlap = usable.is_empty() && self.log.is_empty();
-            if let Some(reason) = self.unfit(batch.header(), expected, epoch, may_overlap) {
-                out.push(Effect::Emit(ReplicaEvent::BadReplicaData { reason, at: expected }));
-                return (usable, true);
+            let starts_anew = usable.is_empty() && self.log.is_empty() && batch.last_offset() >= expected;
+            if batch.base_offset() != expected && !(starts_anew && batch.base_offset() < expected) {
+                let reason = format!("the batch starts at {}, not at the log end", batch.base_offset());
+                return self.unusable(usable, reason, expected, out);
             }
-            expected = batch.header().next_offset();
-            epoch = batch.header().leader_epoch;
+            if Some(batch.leader_epoch()) < epoch || batch.leader_epoch() > self.leader_epoch() {
+                let reason = format!("its leader epoch is {}", batch.leader_epoch());
+                return self.unusable(usable, reason, expected, out);
+            }
+            expected = batch.last_offset().next();
+            epoch = Some(batch.leader_epoch());
             usable.push_back(batch);
         }
         (usable, false)
     }
 
-    /// Why a batch does not fit behind what is there, if it does not.
-    fn unfit(
+    #[expect(clippy::unused_self, reason = "reads as a step of `usable`")]
+    fn unusable(
         &self,
-        header: &BatchHeader,
-        expected: Offset,
-        newest: Option<LeaderEpoch>,
-        may_overlap: bool,
-    ) -> Option<String> {
-        let base = header.base_offset;
-        let overlaps = may_overlap && base < expected && header.last_offset() >= expected;
-        if base != expected && !overlaps {
-            return Some(format!("the batch starts at {base}, not at the log end"));
-        }
-        match header.leader_epoch {
-            None => Some("it has no leader epoch".to_owned()),
-            Some(epoch) if Some(epoch) < newest || epoch > self.leader_epoch() => {
-                Some(format!("its leader epoch is {epoch}"))
-            }
-            Some(_) => None,
-        }
+        usable: VecDeque<ReplicatedBatch>,
+        reason: String,
+        at: Offset,
+        out: &mut Vec<Effect>,
+    ) -> (VecDeque<ReplicatedBatch>, bool) {
+        out.push(Effect::Emit(ReplicaEvent::BadReplicaData { reason, at }));
+        (usable, true)
     }
 
-    /// Appends up to the first batch of an epoch that is not in the history, and holds the rest until that is on disk.
-    fn append(&mut self, now: Now, mut received: Received, out: &mut Vec<Effect>) -> Result<Next, LogError> {
-        let known = self.log.last_epoch();
-        let ready = received.batches.iter().take_while(|batch| batch.header().leader_epoch <= known).count();
-        let ready: Vec<Batch<Replicated>> = received.batches.drain(..ready).collect();
-        match self.log.append(&ready, now.wall) {
-            Ok(appended) => self.after_append(appended, out),
-            Err(error) if error.reach() == Reach::Call => {
-                let (reason, at) = (error.to_string(), self.log.end_offset());
-                out.push(Effect::Emit(ReplicaEvent::BadReplicaData { reason, at }));
-                return Ok(self.back_off(now.mono));
-            }
-            Err(error) => return Err(error),
+    /// Appends up to the first batch of an epoch that is not on disk yet, and holds the rest until it is.
+    fn append(
+        &mut self,
+        now: Now,
+        mut received: Received,
+        on_disk: Option<LeaderEpoch>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Next, LogError> {
+        let known = self.log.last_epoch().max(on_disk);
+        let ready = received.batches.iter().take_while(|batch| Some(batch.leader_epoch()) <= known).count();
+        let ready: Vec<ReplicatedBatch> = received.batches.drain(..ready).collect();
+        if !ready.is_empty() {
+            self.log.append_replicated(ready, now)?;
         }
         self.adopt_marks(received.high_watermark, received.log_start, out)?;
-        let Some(epoch) = received.batches.front().and_then(|batch| batch.header().leader_epoch) else {
-            return Ok(self.next_ask());
-        };
-        // Whatever changed is in the checkpoint of this effect.
-        let _ = self.log.assign_epoch(epoch, self.log.end_offset());
-        out.push(self.write_epochs());
+        let Some(first) = received.batches.front() else { return Ok(self.next_ask()) };
+        let entry = (first.leader_epoch(), self.log.end());
+        let leader_epoch = self.leader_epoch();
+        out.push(self.write_epochs(leader_epoch, Some(entry)));
         if let Role::Follower(follower) = &mut self.role {
             follower.state = Fetching::Held(received);
         }
+        self.held_epoch = Some((self.generation, entry.0));
         Ok(Next::Held)
-    }
-
-    /// What was held is forgotten, and the start of its epoch with it.
-    fn drop_held(&mut self) {
-        if let Role::Follower(follower) = &mut self.role
-            && matches!(follower.state, Fetching::Held(_))
-        {
-            follower.state = Fetching::Asking;
-            self.log.drop_empty_epochs();
-        }
     }
 
     /// The high watermark rises to the leader's, as far as the own log goes; the log start follows the leader's (3.3, 5.5).
@@ -321,10 +288,10 @@ impl Online {
         log_start: Offset,
         out: &mut Vec<Effect>,
     ) -> Result<(), LogError> {
-        self.high_watermark = self.high_watermark.max(high_watermark.min(self.log.end_offset()));
+        self.high_watermark = self.high_watermark.max(high_watermark.min(self.log.end()));
         let log_start = log_start.min(self.high_watermark);
-        if log_start > self.log.start_offset() {
-            out.extend(self.log.advance_start(log_start)?.map(Effect::SaveEpochs));
+        if log_start > self.log.start() {
+            self.log.advance_start(log_start)?;
         }
         self.check_order_of_marks();
         self.wake_consumers_below_high_watermark(out);
@@ -339,13 +306,15 @@ impl Online {
         out: &mut Vec<Effect>,
     ) -> Result<Next, LogError> {
         let Role::Follower(follower) = &mut self.role else { return Ok(Next::Ignore) };
-        if follower.epoch != leader_epoch || !matches!(follower.state, Fetching::Held(_)) {
+        let Some((generation, epoch)) = self.held_epoch else { return Ok(Next::Ignore) };
+        if follower.epoch != leader_epoch || generation != self.generation {
             return Ok(Next::Ignore);
         }
         let Fetching::Held(received) = std::mem::replace(&mut follower.state, Fetching::Asking) else {
             return Ok(Next::Ignore);
         };
-        let next = self.append(now, received, out)?;
+        self.held_epoch = None;
+        let next = self.append(now, received, Some(epoch), out)?;
         // A leader that runs ahead may have sent more meanwhile, which was not taken: asked for anew.
         Ok(if matches!(next, Next::Ask(_)) { self.ask_anew().map_or(Next::Stop, Next::Ask) } else { next })
     }

@@ -39,7 +39,7 @@ impl Online {
             return None;
         }
         let brokers: Vec<_> = leader.progress.keys().copied().collect();
-        let mut candidate = self.log.end_offset();
+        let mut candidate = self.log.end();
         for broker in brokers {
             leader.refresh_caught_up(broker);
             let progress = leader.progress[&broker];
@@ -62,8 +62,7 @@ impl Online {
 
     /// Invariants I1 and I2, after every step that moves a mark.
     pub(crate) fn check_order_of_marks(&self) {
-        let (start, high_watermark, end) =
-            (self.log.start_offset(), self.high_watermark, self.log.end_offset());
+        let (start, high_watermark, end) = (self.log.start(), self.high_watermark, self.log.end());
         invariant!(
             "I1",
             start <= high_watermark,

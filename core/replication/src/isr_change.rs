@@ -30,7 +30,7 @@ impl Online {
     /// Every half lag time: members that fell behind are to leave. A member whose log end equals the leader's never leaves, and
     /// nothing is judged while a change is on its way.
     pub(crate) fn check_isr(&mut self, now: Mono, out: &mut Vec<Effect>) {
-        let log_end = self.log.end_offset();
+        let log_end = self.log.end();
         let Role::Leader(leader) = &mut self.role else { return };
         if now < leader.next_isr_check {
             return;

@@ -84,10 +84,9 @@ impl Leader {
 impl Online {
     /// Takes the lead in a new leader epoch. The epoch starts at the log end, before any record exists (KAFKA-7415).
     pub(crate) fn become_leader(&mut self, now: Mono, facts: &PartitionFacts, out: &mut Vec<Effect>) {
-        let epoch_start = self.log.end_offset();
+        let epoch_start = self.log.end();
         if !self.context.config.has(SeededBug::EpochNotAssigned) {
-            // Whatever changed is in the checkpoint that is written below.
-            let _ = self.log.assign_epoch(facts.leader_epoch, epoch_start);
+            self.log.assign_epoch(facts.leader_epoch, epoch_start);
         }
         let leader = Leader::new(now, &self.context, facts, epoch_start);
         let before = std::mem::replace(&mut self.role, Role::Leader(Box::new(leader)));
@@ -103,7 +102,7 @@ impl Online {
             high_watermark: self.high_watermark,
             isr: facts.isr.clone(),
         }));
-        out.push(self.write_epochs());
+        out.push(self.write_epochs(facts.leader_epoch, None));
         self.raise_high_watermark(now, out);
     }
 

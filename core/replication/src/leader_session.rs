@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Mono, Offset, TopicPartition};
 
-use minikafka_storage::ReadRecords;
-
-use crate::{Ask, Bounds, FollowerAnswer, FollowerAsk, ReadLimit, StreamId};
+use crate::{Ask, Bounds, FollowerAnswer, FollowerAsk, ReadLimit, ReadRecords, StreamId};
 
 /// One request of a follower's stream. It lists only what has changed since the request before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,9 +119,7 @@ impl Served {
     /// What a read gave.
     pub fn read(records: &ReadRecords, bounds: Bounds) -> Served {
         match records.end.zip(records.last_epoch) {
-            Some((end, last_epoch)) => {
-                Served::Records { bytes: records.records.len(), end, last_epoch, bounds }
-            }
+            Some((end, last_epoch)) => Served::Records { bytes: records.bytes, end, last_epoch, bounds },
             None => Served::Nothing,
         }
     }

@@ -26,10 +26,10 @@ mod isr_change;
 mod leader;
 mod leader_session;
 mod lifecycle;
+mod log;
 mod outcome;
 mod produce;
 mod progress;
-mod read;
 mod replica;
 mod seeded;
 mod serve;
@@ -47,12 +47,13 @@ pub use leader_session::{LeaderSession, Served, SessionError, SessionRequest};
 pub use lifecycle::{
     BrokerLifecycle, Heartbeat, HeartbeatAnswer, LifecycleConfig, LifecycleEffect, OwnRegistration, ShutDown,
 };
+pub use log::{BatchRefusal, ClientBatch, LogError, ReadLimit, ReadPlan, ReadRecords, ReplicaLog};
 pub use outcome::{
-    Acks, Bounds, Divergence, NotServed, ProduceDone, ProduceRefusal, Produced, TooFewReplicas, Written,
+    Acks, Bounds, Divergence, NotServed, ProduceDone, ProduceRefusal, Produced, Records, TooFewReplicas,
+    Written,
 };
 pub use produce::Produce;
 pub use progress::Progress;
-pub use read::{OffsetLookup, ReadLimit, ReadPlan};
 pub use replica::{Replica, ReplicaStatus, RoleName};
 pub use seeded::SeededBug;
 pub use serve::{FollowerAnswer, FollowerAsk};

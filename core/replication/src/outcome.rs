@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use minikafka_model::batch::BatchRefusal;
+use bytes::Bytes;
 use minikafka_model::{BrokerId, ErrorCode, LeaderEpoch, Offset, WallMs};
 
-use minikafka_storage::ProducerRefusal;
+use crate::BatchRefusal;
 
 /// Why a request with a leader epoch, or one that only a leader may serve, is not served here (Kafka semantics 4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,15 +91,10 @@ pub enum ProduceRefusal {
         /// `segment.bytes`.
         limit: usize,
     },
-    /// KAFKA_STORAGE_ERROR (56): there was no room for it. Nothing was written, and the log is as it was.
-    NotWritten {
-        /// What the storage said.
-        why: String,
-    },
     /// The producer's state: INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER (45).
     Producer {
-        /// Why.
-        refusal: ProducerRefusal,
+        /// The code.
+        code: ErrorCode,
         /// Log start offset for the answer.
         log_start_offset: Offset,
     },
@@ -192,3 +187,6 @@ pub struct Bounds {
     /// The log end offset.
     pub log_end: Offset,
 }
+
+/// Record bytes, as slices that are written out one after the other.
+pub type Records = Vec<Bytes>;

@@ -1,21 +1,20 @@
 //! Appending a client's batch (Kafka semantics 1.2, rows 10 to 21).
 
-use minikafka_model::batch::{Batch, BatchRefusal, Checked};
-use minikafka_model::{Mono, Now, Offset, Ticket, WallMs};
-use minikafka_storage::{Appended, LogError, ProducerVerdict, Reach, SyncUpto};
+use minikafka_model::{Mono, Now, Offset, Ticket};
 
 use crate::acks::Waiter;
+use crate::log::{LogError, ProducerVerdict};
 use crate::replica::{Online, Role};
 use crate::{
-    Acks, Effect, NotServed, ProduceDone, ProduceRefusal, Produced, ReplicaEvent, SeededBug, TooFewReplicas,
-    Written,
+    Acks, BatchRefusal, ClientBatch, Effect, NotServed, ProduceDone, ProduceRefusal, Produced, ReplicaEvent,
+    SeededBug, TooFewReplicas, Written,
 };
 
 /// One batch to append.
 #[derive(Debug)]
 pub struct Produce {
     /// The batch, checked before the lock was taken; or what is wrong with it, told only if nothing comes first.
-    pub batch: Result<Batch<Checked>, BatchRefusal>,
+    pub batch: Result<ClientBatch, BatchRefusal>,
     /// When the caller is answered.
     pub acks: Acks,
     /// Names the caller, if it has to wait.
@@ -39,34 +38,27 @@ impl Online {
             },
             Err(refusal) => return Ok(Produced::Refused(refusal)),
         };
-        let (size, limit) = (batch.header().size, self.log.config().segment_bytes as usize);
-        if size > limit {
-            return Ok(Produced::Refused(ProduceRefusal::LargerThanSegment { size, limit }));
+        if batch.size() > self.context.config.segment_bytes {
+            let limit = self.context.config.segment_bytes;
+            return Ok(Produced::Refused(ProduceRefusal::LargerThanSegment { size: batch.size(), limit }));
         }
         let verdict = if self.context.config.has(SeededBug::SequenceNotChecked) {
             ProducerVerdict::Accept
         } else {
-            self.log.producers().validate(batch.header())
+            self.log.check_producer(&batch)
         };
         let written = match verdict {
-            ProducerVerdict::Accept => match self.append_as_leader(now, batch, out) {
-                Ok(written) => written,
-                Err(error) if error.reach() == Reach::Call => {
-                    let why = error.to_string();
-                    return Ok(Produced::Refused(ProduceRefusal::NotWritten { why }));
-                }
-                Err(error) => return Err(error),
-            },
-            ProducerVerdict::Duplicate(known) => Written {
-                base_offset: known.base_offset(),
-                last_offset: known.last_offset,
-                log_append_time: self.context.config.log_append_time.then_some(WallMs(known.timestamp)),
-                log_start_offset: self.log.start_offset(),
+            ProducerVerdict::Accept => self.append_as_leader(now, batch)?,
+            ProducerVerdict::Duplicate { base_offset, last_offset, log_append_time } => Written {
+                base_offset,
+                last_offset,
+                log_append_time,
+                log_start_offset: self.log.start(),
                 duplicate: true,
             },
-            ProducerVerdict::Refuse(refusal) => {
-                let log_start_offset = self.log.start_offset();
-                return Ok(Produced::Refused(ProduceRefusal::Producer { refusal, log_start_offset }));
+            ProducerVerdict::Refuse(code) => {
+                let log_start_offset = self.log.start();
+                return Ok(Produced::Refused(ProduceRefusal::Producer { code, log_start_offset }));
             }
         };
         if !written.duplicate {
@@ -106,36 +98,19 @@ impl Online {
         Ok(())
     }
 
-    fn append_as_leader(
-        &mut self,
-        now: Now,
-        batch: Batch<Checked>,
-        out: &mut Vec<Effect>,
-    ) -> Result<Written, LogError> {
-        let base_offset = self.log.end_offset();
+    fn append_as_leader(&mut self, now: Now, batch: ClientBatch) -> Result<Written, LogError> {
+        let base_offset = self.log.end();
         let Role::Leader(leader) = &mut self.role else { unreachable!("admitted only on a leader") };
         leader.samples.take(now.mono, base_offset, self.context.config.lag_time_max);
         let log_append_time = self.context.config.log_append_time.then_some(now.wall);
-        let last_offset = Offset(base_offset.0 + i64::from(batch.header().last_offset_delta));
-        let batch = batch.assign(base_offset, leader.epoch, log_append_time);
-        let appended = self.log.append(&[batch], now.wall)?;
-        self.after_append(appended, out);
-        let log_start_offset = self.log.start_offset();
-        Ok(Written { base_offset, last_offset, log_append_time, log_start_offset, duplicate: false })
-    }
-
-    /// What an append leaves to be done outside.
-    pub(crate) fn after_append(&mut self, appended: Option<Appended>, out: &mut Vec<Effect>) {
-        let Some(appended) = appended else { return };
-        if appended.epochs_changed {
-            out.push(Effect::SaveEpochs(self.log.epoch_checkpoint()));
-        }
-        if appended.rolled {
-            out.push(Effect::SyncDue(SyncUpto::Sealed));
-        }
-        if appended.sync_due {
-            out.push(Effect::SyncDue(SyncUpto::End));
-        }
+        let last_offset = self.log.append(batch, leader.epoch, log_append_time, now)?;
+        Ok(Written {
+            base_offset,
+            last_offset,
+            log_append_time,
+            log_start_offset: self.log.start(),
+            duplicate: false,
+        })
     }
 
     fn answer_or_wait(&mut self, written: Written, acks: Acks, ticket: Ticket, deadline: Mono) -> Produced {

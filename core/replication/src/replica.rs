@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 
 use minikafka_model::{BrokerId, LeaderEpoch, Mono, Now, Offset, PartitionEpoch, Ticket, TopicPartition};
 
-use minikafka_storage::{Log, LogError, Reach};
-
 use crate::follower::Follower;
 use crate::leader::Leader;
+use crate::log::{LogError, ReplicaLog};
 use crate::{
-    Ask, Bounds, Brokers, ConsumerAnswer, ConsumerAsk, Divergence, Effect, EpochEndAnswer, Fetched,
-    FollowerAnswer, FollowerAsk, IsrAnswer, IsrProposal, LeaderBounds, Next, NotServed, OffsetAnswer,
-    OffsetSpec, PartitionFacts, Produce, ProduceDone, ProduceRefusal, Produced, Progress, ReadLimit,
-    ReadPlan, ReplicaConfig, ReplicaEvent,
+    Ask, Bounds, Brokers, ConsumerAnswer, ConsumerAsk, Effect, EpochEndAnswer, Fetched, FollowerAnswer,
+    FollowerAsk, IsrAnswer, IsrProposal, LeaderBounds, Next, NotServed, OffsetAnswer, OffsetSpec,
+    PartitionFacts, Produce, ProduceDone, ProduceRefusal, Produced, Progress, ReplicaConfig, ReplicaEvent,
 };
 
 /// Whether a broker may be in an ISR, by the metadata (KIP-841).
@@ -49,7 +47,7 @@ pub(crate) struct Context {
 #[derive(Debug)]
 pub(crate) struct Online {
     pub(crate) context: Context,
-    pub(crate) log: Log,
+    pub(crate) log: ReplicaLog,
     pub(crate) high_watermark: Offset,
     /// Consumer fetches that wait for the high watermark to pass their position.
     pub(crate) parked_consumers: BTreeSet<(Offset, Ticket)>,
@@ -58,6 +56,10 @@ pub(crate) struct Online {
     pub(crate) partition_epoch: Option<PartitionEpoch>,
     /// Follower: which ask is the present one.
     pub(crate) generation: u64,
+    /// Follower: the epoch whose first batch is held, and the generation it was held in.
+    pub(crate) held_epoch: Option<(u64, LeaderEpoch)>,
+    /// Counts the writes of the epoch checkpoint.
+    pub(crate) epochs_version: u64,
 }
 
 #[derive(Debug)]
@@ -111,12 +113,11 @@ impl Replica {
     pub fn new(
         partition: TopicPartition,
         me: BrokerId,
-        log: Log,
+        log: ReplicaLog,
         checkpointed: Option<Offset>,
         config: ReplicaConfig,
     ) -> Replica {
-        let high_watermark =
-            checkpointed.unwrap_or(log.start_offset()).clamp(log.start_offset(), log.end_offset());
+        let high_watermark = checkpointed.unwrap_or(log.start()).clamp(log.start(), log.end());
         let online = Online {
             context: Context { me, config, brokers: Brokers::new(), replicas: Vec::new() },
             log,
@@ -125,6 +126,8 @@ impl Replica {
             role: Role::Follower(Box::new(Follower::unassigned())),
             partition_epoch: None,
             generation: 0,
+            held_epoch: None,
+            epochs_version: 0,
         };
         Replica { partition, state: State::Online(Box::new(online)) }
     }
@@ -159,25 +162,24 @@ impl Replica {
                 Some(answer)
             }
             Err(error) => {
-                self.fail(error.to_string(), error.reach(), out);
+                self.fail(error.to_string(), out);
                 None
             }
         }
     }
 
     /// Takes the replica offline: its log, or its log directory, failed. Nothing is ever appended again (KAFKA-10778).
-    pub fn fail(&mut self, reason: String, reach: Reach, out: &mut Vec<Effect>) {
+    pub fn fail(&mut self, reason: String, out: &mut Vec<Effect>) {
         if let State::Online(online) = &mut self.state {
-            online.log.fail();
             online.leave_lead(out, ProduceDone::Offline);
             out.push(Effect::Emit(ReplicaEvent::Offline { reason: reason.clone() }));
-            out.push(Effect::LogFailed { error: reason.clone(), reach });
+            out.push(Effect::LogFailed { error: reason.clone() });
             self.state = State::Offline { reason };
         }
     }
 
     /// The partition is deleted here, or no longer assigned: whoever waits is answered. The log comes back, to be removed.
-    pub fn remove(mut self, out: &mut Vec<Effect>) -> Option<Log> {
+    pub fn remove(mut self, out: &mut Vec<Effect>) -> Option<ReplicaLog> {
         if let State::Online(online) = &mut self.state {
             online.leave_lead(out, ProduceDone::Deleted);
         }
@@ -229,7 +231,7 @@ impl Replica {
 
     /// One partition of a follower's fetch, on the leader.
     pub fn follower_fetch(&mut self, now: Mono, ask: &FollowerAsk, out: &mut Vec<Effect>) -> FollowerAnswer {
-        self.run(out, |online, out| Ok(online.follower_fetch(now, ask, out)))
+        self.run(out, |online, out| online.follower_fetch(now, ask, out))
             .unwrap_or(FollowerAnswer::Refused(NotServed::Offline))
     }
 
@@ -248,10 +250,14 @@ impl Replica {
     }
 
     /// ListOffsets for one partition.
-    pub fn list_offsets(&self, leader_epoch: Option<LeaderEpoch>, spec: OffsetSpec) -> OffsetAnswer {
-        self.online().map_or(OffsetAnswer::Refused(NotServed::Offline), |online| {
-            online.list_offsets(leader_epoch, spec)
-        })
+    pub fn list_offsets(
+        &mut self,
+        leader_epoch: Option<LeaderEpoch>,
+        spec: OffsetSpec,
+        out: &mut Vec<Effect>,
+    ) -> OffsetAnswer {
+        self.run(out, |online, _| online.list_offsets(leader_epoch, spec))
+            .unwrap_or(OffsetAnswer::Refused(NotServed::Offline))
     }
 
     /// OffsetForLeaderEpoch for one partition.
@@ -266,9 +272,7 @@ impl Replica {
         let online = self.online().ok_or(NotServed::Offline)?;
         online.fence(Some(leader_epoch))?;
         match online.role {
-            Role::Leader(_) => {
-                Ok(LeaderBounds { log_start: online.log.start_offset(), log_end: online.log.end_offset() })
-            }
+            Role::Leader(_) => Ok(LeaderBounds { log_start: online.log.start(), log_end: online.log.end() }),
             Role::Follower(_) => Err(NotServed::NotLeader),
         }
     }
@@ -337,16 +341,16 @@ impl Replica {
     /// The log start offset moves up to at most the high watermark (DeleteRecords, retention).
     pub fn advance_log_start(&mut self, to: Offset, out: &mut Vec<Effect>) -> Option<Offset> {
         self.run(out, |online, out| {
-            out.extend(online.log.advance_start(to.min(online.high_watermark))?.map(Effect::SaveEpochs));
+            online.log.advance_start(to.min(online.high_watermark))?;
             if let Role::Leader(leader) = &mut online.role {
                 leader.wake_streams(out);
             }
-            Ok(online.log.start_offset())
+            Ok(online.log.start())
         })
     }
 
     /// The log, for flushing, checkpoints, retention and rolling; none when offline.
-    pub fn log(&self) -> Option<&Log> {
+    pub fn log(&self) -> Option<&ReplicaLog> {
         self.online().map(|online| &online.log)
     }
 
@@ -355,7 +359,7 @@ impl Replica {
     pub fn with_log<T>(
         &mut self,
         out: &mut Vec<Effect>,
-        work: impl FnOnce(&mut Log, Offset) -> Result<T, LogError>,
+        work: impl FnOnce(&mut ReplicaLog, Offset) -> Result<T, LogError>,
     ) -> Option<T> {
         self.run(out, |online, _| work(&mut online.log, online.high_watermark))
     }
@@ -422,11 +426,7 @@ impl Replica {
 
 impl Online {
     pub(crate) fn bounds(&self) -> Bounds {
-        Bounds {
-            log_start: self.log.start_offset(),
-            high_watermark: self.high_watermark,
-            log_end: self.log.end_offset(),
-        }
+        Bounds { log_start: self.log.start(), high_watermark: self.high_watermark, log_end: self.log.end() }
     }
 
     pub(crate) fn leader_epoch(&self) -> LeaderEpoch {
@@ -436,17 +436,16 @@ impl Online {
         }
     }
 
-    /// The effect that writes the epoch checkpoint.
-    pub(crate) fn write_epochs(&self) -> Effect {
-        Effect::WriteEpochs { leader_epoch: self.leader_epoch(), checkpoint: self.log.epoch_checkpoint() }
-    }
-
-    pub(crate) fn log_end_offset_for(&self, epoch: LeaderEpoch) -> Option<Divergence> {
-        self.log.end_offset_for(epoch).map(|(epoch, end_offset)| Divergence { epoch, end_offset })
-    }
-
-    pub(crate) fn plan_read(&self, from: Offset, upto: Offset, limit: ReadLimit) -> ReadPlan {
-        ReadPlan { reader: self.log.reader(), from, upto, limit }
+    /// The effect that writes the epoch checkpoint, with an entry that is not in the history yet.
+    pub(crate) fn write_epochs(
+        &mut self,
+        leader_epoch: LeaderEpoch,
+        more: Option<(LeaderEpoch, Offset)>,
+    ) -> Effect {
+        self.epochs_version += 1;
+        let mut entries = self.log.epoch_entries();
+        entries.extend(more);
+        Effect::WriteEpochs { leader_epoch, version: self.epochs_version, entries }
     }
 
     /// The epoch check of every request that carries one (Kafka semantics 4.2).
@@ -486,7 +485,7 @@ impl Online {
             self.generation += 1;
             self.become_leader(now.mono, facts, out);
         } else {
-            self.become_follower(now, facts, out)?;
+            self.become_follower(facts, out)?;
         }
         out.push(Effect::AskChanged);
         Ok(())

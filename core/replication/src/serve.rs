@@ -2,8 +2,9 @@
 
 use minikafka_model::{BrokerEpoch, BrokerId, LeaderEpoch, Mono, Offset};
 
+use crate::log::{LogError, ReadLimit, ReadPlan};
 use crate::replica::{Online, Role};
-use crate::{Bounds, Divergence, Effect, NotServed, ReadLimit, ReadPlan, ReplicaEvent, SeededBug, StreamId};
+use crate::{Bounds, Divergence, Effect, NotServed, ReplicaEvent, SeededBug, StreamId};
 
 /// What a follower's stream asks of one partition. [`LeaderSession`](crate::LeaderSession) makes these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +65,9 @@ impl Online {
         now: Mono,
         ask: &FollowerAsk,
         out: &mut Vec<Effect>,
-    ) -> FollowerAnswer {
+    ) -> Result<FollowerAnswer, LogError> {
         if let Err(refused) = self.fence_follower(ask, out) {
-            return FollowerAnswer::Refused(refused);
+            return Ok(FollowerAnswer::Refused(refused));
         }
         match self.place(ask.position, ask.last_epoch) {
             Place::Within => {}
@@ -74,26 +75,25 @@ impl Online {
                 if self.context.config.has(SeededBug::DivergingCounts) {
                     self.note_progress(now, ask, out);
                 }
-                return FollowerAnswer::Diverging(divergence);
+                return Ok(FollowerAnswer::Diverging(divergence));
             }
-            Place::OutOfRange => return FollowerAnswer::OutOfRange,
+            Place::OutOfRange => return Ok(FollowerAnswer::OutOfRange),
         }
         self.note_progress(now, ask, out);
         let bounds = self.bounds();
+        let Role::Leader(leader) = &mut self.role else { unreachable!("fenced above") };
         if ask.position < bounds.log_end {
             if ask.limit.max_bytes == 0 && !ask.limit.at_least_one {
-                return FollowerAnswer::Later;
+                return Ok(FollowerAnswer::Later);
             }
-            let plan = self.plan_read(ask.position, bounds.log_end, ask.limit);
-            return FollowerAnswer::Read { plan, bounds };
+            let plan = self.log.plan_read(ask.position, bounds.log_end, ask.limit);
+            return Ok(FollowerAnswer::Read { plan, bounds });
         }
         if ask.told != Some((bounds.high_watermark, bounds.log_start)) {
-            return FollowerAnswer::News { bounds };
+            return Ok(FollowerAnswer::News { bounds });
         }
-        if let Role::Leader(leader) = &mut self.role {
-            leader.parked_streams.insert(ask.broker, ask.stream);
-        }
-        FollowerAnswer::Parked
+        leader.parked_streams.insert(ask.broker, ask.stream);
+        Ok(FollowerAnswer::Parked)
     }
 
     /// Epoch first, then leadership, then membership, then the life of the process (Kafka semantics 4.2 and 2.1).
@@ -131,7 +131,7 @@ impl Online {
 
     /// Takes note of what the follower has, which is verified to be a prefix of this log.
     fn note_progress(&mut self, now: Mono, ask: &FollowerAsk, out: &mut Vec<Effect>) {
-        let log_end = self.log.end_offset();
+        let log_end = self.log.end();
         let Role::Leader(leader) = &mut self.role else { return };
         leader.samples.take(now, log_end, self.context.config.lag_time_max);
         let Some(acknowledged) = ask.acknowledged else { return };
@@ -160,15 +160,15 @@ impl Online {
     /// Where a reader that holds everything below `position`, ending in `last_epoch`, stands against this log.
     pub(crate) fn place(&self, position: Offset, last_epoch: Option<LeaderEpoch>) -> Place {
         if let Some(last_epoch) = last_epoch {
-            let Some(found) = self.log_end_offset_for(last_epoch) else { return Place::OutOfRange };
-            if position < self.log.start_offset() {
+            let Some(found) = self.log.end_offset_for(last_epoch) else { return Place::OutOfRange };
+            if position < self.log.start() {
                 return Place::OutOfRange;
             }
             if found.epoch < last_epoch || found.end_offset < position {
                 return Place::Diverging(found);
             }
         }
-        if position < self.log.start_offset() || position > self.log.end_offset() {
+        if position < self.log.start() || position > self.log.end() {
             Place::OutOfRange
         } else {
             Place::Within

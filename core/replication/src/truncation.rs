@@ -1,9 +1,9 @@
 //! Where a follower cuts its log: divergence (Kafka semantics 4.5) and out of range (5.5).
 
-use minikafka_model::{ErrorCode, Now, Offset, WallMs};
-use minikafka_storage::{LogError, Truncated};
+use minikafka_model::{ErrorCode, Mono, Now, Offset};
 
 use crate::follower::{Fetching, LeaderBounds, Next};
+use crate::log::LogError;
 use crate::replica::{Online, Role};
 use crate::{Divergence, Effect, ReplicaEvent, SeededBug};
 
@@ -12,67 +12,48 @@ impl Online {
     /// round takes away the newest epoch or the part of it that the leader does not have, so the rounds end.
     pub(crate) fn truncate_to_common(
         &mut self,
-        now: Now,
+        now: Mono,
         leaders: Divergence,
         out: &mut Vec<Effect>,
     ) -> Result<Next, LogError> {
-        let (end, newest) = (self.log.end_offset(), self.log.last_epoch());
-        let own = self.log_end_offset_for(leaders.epoch);
+        let (end, newest) = (self.log.end(), self.log.last_epoch());
+        let own = self.log.end_offset_for(leaders.epoch);
         let target = match own {
             Some(own) if own.epoch == leaders.epoch => leaders.end_offset.min(own.end_offset),
             // The leader's epoch is unknown here: what came after the epoch below it cannot be the leader's.
             Some(own) => own.end_offset,
             None => leaders.end_offset,
         };
-        self.truncate(target.min(end), now.wall, "the leader's epoch history parts from ours", out)?;
-        if (self.log.end_offset(), self.log.last_epoch()) == (end, newest) {
+        self.truncate(target.min(end), "the leader's epoch history parts from ours", out)?;
+        if (self.log.end(), self.log.last_epoch()) == (end, newest) {
             // Nothing was left to cut: not a round of the loop, so it must not become a busy one.
-            return Ok(self.back_off(now.mono));
+            return Ok(self.back_off(now));
         }
         Ok(self.ask_anew().map_or(Next::Stop, Next::Ask))
     }
 
-    /// Cuts the log and takes the high watermark along, with an event if records went.
-    fn truncate(
-        &mut self,
-        to: Offset,
-        now: WallMs,
-        reason: &'static str,
-        out: &mut Vec<Effect>,
-    ) -> Result<(), LogError> {
-        let (from, high_watermark) = (self.log.end_offset(), self.high_watermark);
-        self.cut(to, now, out)?;
-        let end = self.log.end_offset();
-        self.high_watermark = high_watermark.min(end);
-        if end < from {
+    /// Cuts the log, the epoch history with it, also where no record goes (KAFKA-10706), and takes the high watermark along.
+    fn truncate(&mut self, to: Offset, reason: &'static str, out: &mut Vec<Effect>) -> Result<(), LogError> {
+        let from = self.log.end();
+        let high_watermark = self.high_watermark;
+        if to < self.log.start() {
+            // Nothing of it is left: it starts anew there, below its own log start.
+            self.log.truncate_fully_at(to)?;
+        } else {
+            self.log.truncate_to(to)?;
+        }
+        self.high_watermark = high_watermark.min(to);
+        if to < from {
             out.push(Effect::Emit(ReplicaEvent::Truncation {
                 reason,
                 from,
-                to: end,
+                to,
                 high_watermark,
-                below_high_watermark: end < high_watermark,
+                below_high_watermark: to < high_watermark,
                 leader_epoch: self.leader_epoch(),
             }));
         }
         Ok(())
-    }
-
-    /// Cuts the log, the epoch history with it, also where no record goes (KAFKA-10706). Below its start it begins anew.
-    pub(crate) fn cut(&mut self, to: Offset, now: WallMs, out: &mut Vec<Effect>) -> Result<(), LogError> {
-        let cut = if to < self.log.start_offset() {
-            self.log.truncate_fully_at(to, now)?
-        } else {
-            self.log.truncate_to(to, now)?
-        };
-        self.after_cut(cut, out);
-        Ok(())
-    }
-
-    fn after_cut(&mut self, cut: Truncated, out: &mut Vec<Effect>) {
-        out.extend(cut.epochs.map(Effect::SaveEpochs));
-        if !cut.removal.is_empty() {
-            out.push(Effect::RemoveFiles(cut.removal));
-        }
     }
 
     /// The leader's bounds, after it said OFFSET_OUT_OF_RANGE. Never fatal (KAFKA-7414).
@@ -97,12 +78,11 @@ impl Online {
                 return Ok(self.back_off(now.mono));
             }
         };
-        let end = self.log.end_offset();
+        let end = self.log.end();
         if bounds.log_end < end {
-            self.truncate(bounds.log_end, now.wall, "the leader's log ends before ours", out)?;
+            self.truncate(bounds.log_end, "the leader's log ends before ours", out)?;
         } else if bounds.log_start > end {
-            let cut = self.log.truncate_fully_at(bounds.log_start, now.wall)?;
-            self.after_cut(cut, out);
+            self.log.truncate_fully_at(bounds.log_start)?;
             self.high_watermark = bounds.log_start;
             out.push(Effect::Emit(ReplicaEvent::StartedAnew { from: end, at: bounds.log_start }));
         } else {

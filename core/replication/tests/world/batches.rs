@@ -1,30 +1,35 @@
 //! Record batches for scripts: one record a batch, whose value is a word.
 
 use bytes::Bytes;
-use minikafka_model::WallMs;
-use minikafka_model::batch::{
-    Batch, BatchBuilder, BatchHeader, CheckRules, Checked, CompressionType, ProducerStamp, Records,
-    split_batches,
-};
+use minikafka_model::{ProducerEpoch, ProducerId, Sequence};
+use minikafka_replication::ClientBatch;
 
-/// A batch with one record, checked.
-pub(super) fn batch(value: &str, from: Option<ProducerStamp>, timestamp: i64) -> Batch<Checked> {
-    let mut builder = BatchBuilder::new();
-    builder.push(timestamp, None, Some(value.as_bytes()), &[]);
-    let bytes = builder.finish(CompressionType::None, from).expect("nothing to compress");
-    let received = Batch::from_client(bytes).expect("one batch");
-    received.check(&CheckRules::default(), WallMs(timestamp)).expect("a good batch")
+/// Who wrote a batch, for the producer state.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct From {
+    pub(super) id: ProducerId,
+    pub(super) epoch: ProducerEpoch,
+    pub(super) first: Sequence,
 }
 
-/// Offset, epoch and value of each stored batch.
-pub(super) fn told(records: &Bytes) -> Vec<String> {
-    split_batches(records.clone())
-        .map(|bytes| {
-            let bytes = bytes.expect("whole batches");
-            let header = BatchHeader::parse(&bytes).expect("a header");
-            let record = Records::of(&bytes).expect("records").next().expect("one").expect("a record");
-            let value = String::from_utf8_lossy(&record.value.unwrap_or_default()).into_owned();
-            format!("{}:{value}/{}", record.offset, header.leader_epoch.map_or(-1, |epoch| epoch.0))
-        })
-        .collect()
+/// A batch with one record.
+pub(super) fn batch(value: &str, from: Option<From>, timestamp: i64) -> ClientBatch {
+    let mut bytes = vec![0; 61];
+    bytes[16] = 2;
+    bytes[27..35].copy_from_slice(&timestamp.to_be_bytes());
+    bytes[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    let (id, epoch, first) = from.map_or((-1, -1, -1), |from| (from.id.0, from.epoch.0, from.first.0));
+    bytes[43..51].copy_from_slice(&i64::to_be_bytes(id));
+    bytes[51..53].copy_from_slice(&i16::to_be_bytes(epoch));
+    bytes[53..57].copy_from_slice(&i32::to_be_bytes(first));
+    bytes[57..61].copy_from_slice(&1_i32.to_be_bytes());
+    bytes.extend_from_slice(value.as_bytes());
+    ClientBatch { bytes }
+}
+
+/// Offset, epoch and value of a stored batch.
+pub(super) fn told(bytes: &Bytes) -> String {
+    let offset = i64::from_be_bytes(bytes[0..8].try_into().expect("eight bytes"));
+    let epoch = i32::from_be_bytes(bytes[12..16].try_into().expect("four bytes"));
+    format!("{offset}:{}/{epoch}", String::from_utf8_lossy(&bytes[61..]))
 }

@@ -5,11 +5,7 @@ mod batches;
 mod script;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-
-use bytes::Bytes;
 
 use minikafka_model::{
     BrokerEpoch, BrokerId, LeaderEpoch, Mono, Now, Offset, PartitionEpoch, PartitionIndex, Ticket, TopicId,
@@ -17,9 +13,9 @@ use minikafka_model::{
 };
 use minikafka_replication::{
     Ask, BrokerFacts, Brokers, Effect, Fetched, FetchedAnswer, FollowerAnswer, FollowerAsk, IsrAnswer,
-    IsrProposal, Next, PartitionFacts, ReadLimit, Recovery, Replica, ReplicaConfig, RoleName, StreamId,
+    IsrProposal, Next, PartitionFacts, ReadLimit, Recovery, Replica, ReplicaConfig, ReplicaLog, RoleName,
+    StreamId,
 };
-use minikafka_storage::{Disk, Log, LogConfig, Opening, SimDisk};
 
 const PARTITION: TopicPartition = TopicPartition { topic: TopicId(Uuid(7)), partition: PartitionIndex(0) };
 
@@ -38,8 +34,6 @@ pub(crate) struct World {
     /// Epoch checkpoints are written at once, unless a script wants to see the moment between.
     hold_epochs: bool,
     unwritten: VecDeque<(BrokerId, LeaderEpoch)>,
-    disk: Arc<dyn Disk>,
-    logs: u64,
     next_ticket: u64,
     tickets: BTreeMap<Ticket, String>,
     lines: Vec<String>,
@@ -60,32 +54,15 @@ impl World {
             proposals: VecDeque::new(),
             hold_epochs: false,
             unwritten: VecDeque::new(),
-            disk: Arc::new(SimDisk::new()),
-            logs: 0,
             next_ticket: 1,
             tickets: BTreeMap::new(),
             lines: Vec::new(),
         };
         for id in ids {
-            let log = world.new_log(*id);
+            let log = ReplicaLog::default();
             world.replicas.insert(*id, Replica::new(PARTITION, *id, log, None, world.config.clone()));
         }
         world
-    }
-
-    /// An empty log.
-    fn new_log(&mut self, id: BrokerId) -> Log {
-        self.logs += 1;
-        let dir = format!("/{id}/orders-0-{}", self.logs);
-        let config = LogConfig { segment_index_bytes: 1024, ..LogConfig::default() };
-        let opening = Opening {
-            clean: true,
-            recovery_point: None,
-            start_offset: None,
-            high_watermark: None,
-            now: self.at().wall,
-        };
-        Log::open(&self.disk, Path::new(&dir), config, opening).expect("a new log").0
     }
 
     fn at(&self) -> Now {
@@ -130,17 +107,11 @@ impl World {
                     self.proposals.push_back((id, proposal));
                 }
                 Effect::WithdrawIsr => self.proposals.retain(|(from, _)| *from != id),
-                Effect::WriteEpochs { leader_epoch, checkpoint } => {
-                    checkpoint.run().expect("written");
-                    if self.hold_epochs {
-                        self.say(format!("{id} writes its epoch checkpoint"));
-                        self.unwritten.push_back((id, leader_epoch));
-                    } else {
-                        self.epochs_written(id, leader_epoch);
-                    }
+                Effect::WriteEpochs { leader_epoch, .. } if self.hold_epochs => {
+                    self.say(format!("{id} writes its epoch checkpoint"));
+                    self.unwritten.push_back((id, leader_epoch));
                 }
-                Effect::SaveEpochs(checkpoint) => checkpoint.run().expect("written"),
-                Effect::RemoveFiles(_) | Effect::SyncDue(_) => {}
+                Effect::WriteEpochs { leader_epoch, .. } => self.epochs_written(id, leader_epoch),
                 Effect::AskChanged => {
                     self.asks.remove(&id);
                     if let Some(ask) = self.replica(id).ask() {
@@ -148,7 +119,7 @@ impl World {
                     }
                 }
                 Effect::Emit(event) => self.say(format!("{id}: {event}")),
-                Effect::LogFailed { error, .. } => self.say(format!("{id} log failed: {error}")),
+                Effect::LogFailed { error } => self.say(format!("{id} log failed: {error}")),
             }
         }
     }
@@ -223,15 +194,15 @@ impl World {
     }
 
     fn answer_of(&mut self, id: BrokerId, answer: FollowerAnswer) -> Option<FetchedAnswer> {
-        let data = |records, bounds: minikafka_replication::Bounds| FetchedAnswer::Data {
-            records,
+        let data = |batches, bounds: minikafka_replication::Bounds| FetchedAnswer::Data {
+            batches,
             high_watermark: bounds.high_watermark,
             log_start: bounds.log_start,
         };
         match answer {
             FollowerAnswer::Read { plan, bounds } => {
                 self.told.insert(id, (bounds.high_watermark, bounds.log_start));
-                Some(data(vec![plan.run().expect("readable").records], bounds))
+                Some(data(plan.run().expect("readable").batches, bounds))
             }
             FollowerAnswer::News { bounds } => {
                 self.told.insert(id, (bounds.high_watermark, bounds.log_start));
@@ -270,23 +241,13 @@ impl World {
         self.follow(id, next);
     }
 
-    /// Everything that a replica has from an offset on.
-    fn read(&mut self, id: BrokerId, from: Offset) -> Option<Bytes> {
-        let reader = self.replica(id).log()?.reader();
-        let limit = minikafka_storage::ReadLimit {
-            max_bytes: 1 << 20,
-            upto: reader.end_offset(),
-            at_least_one: true,
-        };
-        Some(reader.read(from, limit).expect("readable").records)
-    }
-
     /// Hands `id` whatever `from` has from `position` on, as an answer to its present ask.
     fn craft(&mut self, id: BrokerId, from: BrokerId, position: Offset) {
         let Some(generation) = self.asks.get(&id).map(|ask| ask.generation) else { return };
-        let records = self.read(from, position).unwrap_or_default();
-        let answer =
-            FetchedAnswer::Data { records: vec![records], high_watermark: Offset(0), log_start: Offset(0) };
+        let log = self.replica(from).log().expect("online");
+        let limit = ReadLimit { max_bytes: 1 << 20, at_least_one: true };
+        let batches = log.plan_read(position, log.end(), limit).run().expect("readable").batches;
+        let answer = FetchedAnswer::Data { batches, high_watermark: Offset(0), log_start: Offset(0) };
         self.answers.entry(id).or_default().push_back(Fetched { generation, answer });
         self.deliver(id);
     }

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use minikafka_model::batch::ProducerStamp;
 use minikafka_model::{
     BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, WallMs,
 };
@@ -13,9 +12,7 @@ use minikafka_replication::{
     ProduceRefusal, Produced, ReadLimit, ReplicaConfig,
 };
 
-use minikafka_storage::Reach;
-
-use super::batches::{batch, told};
+use super::batches::{From, batch, told};
 use super::{World, facts};
 
 struct Line<'a> {
@@ -142,11 +139,7 @@ impl World {
             }
             "fail-log" => {
                 let mut out = Vec::new();
-                self.replica(line.broker(1)).fail(
-                    "input/output error".to_owned(),
-                    Reach::Directory,
-                    &mut out,
-                );
+                self.replica(line.broker(1)).fail("input/output error".to_owned(), &mut out);
                 self.perform(line.broker(1), out);
             }
             "show" => self.show(),
@@ -185,10 +178,10 @@ impl World {
             Some("1") => Acks::Leader,
             Some(other) => panic!("acks={other}"),
         };
-        let from = line.number("pid").map(|pid| ProducerStamp {
+        let from = line.number("pid").map(|pid| From {
             id: ProducerId(pid),
             epoch: ProducerEpoch(line.number("pepoch").unwrap_or(0)),
-            sequence: Sequence(line.number("seq").unwrap_or(0)),
+            first: Sequence(line.number("seq").unwrap_or(0)),
         });
         let ticket = self.ticket(line.word(2).to_owned());
         let now = self.at();
@@ -209,9 +202,7 @@ impl World {
             Produced::Refused(ProduceRefusal::NotEnoughReplicas(few)) => {
                 format!("refused: NOT_ENOUGH_REPLICAS. {few}")
             }
-            Produced::Refused(ProduceRefusal::Producer { refusal, .. }) => {
-                format!("refused: {}", refusal.code())
-            }
+            Produced::Refused(ProduceRefusal::Producer { code, .. }) => format!("refused: {code}"),
             Produced::Refused(other) => format!("refused: {other:?}"),
         });
         self.perform(id, out);
@@ -256,7 +247,7 @@ impl World {
         let wiped = line.named.get("wiped") == Some(&"yes");
         let log = if wiped { None } else { log };
         let high_watermark = if wiped { None } else { high_watermark };
-        let log = log.unwrap_or_else(|| self.new_log(id));
+        let log = log.unwrap_or_default();
         self.asks.remove(&id);
         self.answers.remove(&id);
         let replica = minikafka_replication::Replica::new(
@@ -283,8 +274,8 @@ impl World {
         let answer = self.replica(line.broker(1)).consumer_fetch(&World::consumer_ask(line));
         self.say(match answer {
             ConsumerAnswer::Read { plan, bounds } => {
-                let records = plan.run().expect("readable").records;
-                format!("{} (hw {})", told(&records).join(" "), bounds.high_watermark)
+                let batches: Vec<String> = plan.run().expect("readable").batches.iter().map(told).collect();
+                format!("{} (hw {})", batches.join(" "), bounds.high_watermark)
             }
             ConsumerAnswer::Empty { bounds } => format!("nothing (hw {})", bounds.high_watermark),
             ConsumerAnswer::Diverging(divergence, _) => {
@@ -303,22 +294,20 @@ impl World {
             "max" => OffsetSpec::MaxTimestamp,
             time => OffsetSpec::AtOrAfter(WallMs(number(time.trim_start_matches("at:")))),
         };
+        let mut out = Vec::new();
         let answer =
-            match self.replica(line.broker(1)).list_offsets(line.number("epoch").map(LeaderEpoch), spec) {
-                OffsetAnswer::Lookup(lookup) => lookup.run().expect("readable"),
-                answer => answer,
-            };
+            self.replica(line.broker(1)).list_offsets(line.number("epoch").map(LeaderEpoch), spec, &mut out);
         self.say(match answer {
             OffsetAnswer::At { offset, timestamp, leader_epoch } => format!(
                 "offset {offset}{}{}",
                 timestamp.map_or(String::new(), |time| format!(", time {}", time.0)),
                 leader_epoch.map_or(String::new(), |epoch| format!(", epoch {epoch}"))
             ),
-            OffsetAnswer::Lookup(_) => unreachable!("a lookup gives an answer"),
             OffsetAnswer::NotFound => "not found".to_owned(),
             OffsetAnswer::NotAvailable => "OFFSET_NOT_AVAILABLE (78)".to_owned(),
             OffsetAnswer::Refused(refused) => format!("refused: {}", refused.code()),
         });
+        self.perform(line.broker(1), out);
     }
 
     fn epoch_end(&mut self, line: &Line<'_>) {
@@ -333,11 +322,12 @@ impl World {
 
     /// The whole log of one replica, with the epochs it is written in.
     fn show_log(&mut self, id: BrokerId) {
-        let start = self.replica(id).log().expect("online").start_offset();
-        let records = self.read(id, start).unwrap_or_default();
         let log = self.replica(id).log().expect("online");
+        let limit = ReadLimit { max_bytes: 1 << 30, at_least_one: true };
+        let plan = log.plan_read(log.start(), log.end(), limit);
         let epochs: Vec<String> =
-            log.epochs().entries().iter().map(|entry| format!("{}@{}", entry.epoch, entry.start)).collect();
-        self.say(format!("{} | epochs {}", told(&records).join(" "), epochs.join(" ")));
+            log.epoch_entries().iter().map(|(epoch, start)| format!("{epoch}@{start}")).collect();
+        let batches: Vec<String> = plan.run().expect("readable").batches.iter().map(told).collect();
+        self.say(format!("{} | epochs {}", batches.join(" "), epochs.join(" ")));
     }
 }

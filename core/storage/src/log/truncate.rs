@@ -51,32 +51,22 @@ pub(super) fn read_truncation_note(disk: &dyn Disk, dir: &Path) -> Result<Option
 }
 
 impl Log {
-    /// Cuts the log so that it ends at `to`, or at the base of the batch that holds `to`. At or behind the log end no record goes, but
-    /// the epochs that began there do (KAFKA-10706); below the oldest segment the log begins anew at `to`. The recovery point falls with the log end.
+    /// Cuts the log so that it ends at `to`, or at the base of the batch that holds `to`. Nothing happens at or behind the log end;
+    /// below the oldest segment the log begins anew at `to`. The recovery point falls with the log end.
     ///
     /// # Errors
     /// The disk refuses; the directory is to be taken offline.
     pub fn truncate_to(&mut self, to: Offset, now: WallMs) -> Result<Truncated, LogError> {
         self.check_online()?;
+        let nothing =
+            Truncated { from: self.end, end: self.end, bytes: 0, removal: Removal::default(), epochs: None };
         if to >= self.end {
-            let (from, end) = (self.end, self.end);
-            let epochs = self.drop_empty_epochs().then(|| self.epoch_checkpoint());
-            return Ok(Truncated { from, end, bytes: 0, removal: Removal::default(), epochs });
+            return Ok(nothing);
         }
         if to < self.first_segment() {
             return self.truncate_fully_at(to, now);
         }
         self.cut(to, now).inspect_err(|_| self.fail())
-    }
-
-    /// Drops epochs that began at the log end and have no record: of a leader that wrote nothing, or of a first batch that was not
-    /// appended after all. In memory only; whether anything changed.
-    pub fn drop_empty_epochs(&mut self) -> bool {
-        let changed = self.epochs.truncate_end(self.end);
-        if changed {
-            self.epoch_file.changed();
-        }
-        changed
     }
 
     fn cut(&mut self, to: Offset, now: WallMs) -> Result<Truncated, LogError> {
